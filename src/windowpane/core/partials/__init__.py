@@ -1,0 +1,1 @@
+"""Partials: the shareable pieces of aggregate state, one file per family."""

@@ -1,0 +1,1 @@
+"""Layer 1: windows, aggregates, punctuation policies and errors. Frozen, pure, no engine."""

@@ -1,0 +1,50 @@
+"""The errors that a caller can act on. Every message names the column, the value and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+
+class WindowpaneError(Exception):
+    """Base of every error that windowpane raises on purpose."""
+
+
+class UnknownColumn(WindowpaneError, LookupError):
+    """A query names a column that its stream does not have."""
+
+
+class WrongType(WindowpaneError, TypeError):
+    """A column has a type that the query cannot use."""
+
+
+class BadWindow(WindowpaneError, ValueError):
+    """A window definition that makes no sense, such as a slide of zero."""
+
+
+class BadAggregate(WindowpaneError, ValueError):
+    """An aggregate that cannot be computed as declared."""
+
+
+class BadQuery(WindowpaneError, ValueError):
+    """A query whose parts do not fit together."""
+
+
+class Overflow(WindowpaneError, ArithmeticError):
+    """An integer aggregate left the range of int64; windowpane never wraps."""
+
+
+class BadState(WindowpaneError, ValueError):
+    """Stored state that is damaged or belongs to another plan."""
+
+
+def unknown_column(name: str, stream: str, columns: Sequence[str]) -> UnknownColumn:
+    """The error for a misspelt column, with the nearest name as a hint."""
+    near = get_close_matches(name, columns, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "Add the column before the stream is built."
+    return UnknownColumn(f"{stream} has no column {name!r}; it has {', '.join(columns)}. {hint}")
+
+
+def wrong_type(name: str, found: object, wanted: str, remedy: str) -> WrongType:
+    """The error for a column whose type does not serve."""
+    return WrongType(f"column {name!r} has type {found}, but {wanted} is needed. {remedy}")
