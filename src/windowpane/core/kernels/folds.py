@@ -1,0 +1,118 @@
+"""Loops that fold tuples into rows. Rows come mostly in runs, so each run is reduced in registers.
+
+Nulls are removed by the caller: a compressed copy costs less than a second set of kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Floats, Ints
+from windowpane.core.jit import kernel
+
+
+@kernel
+def run_end(rows: Ints, start: int) -> int:
+    """The end of the run of equal rows that begins at `start`."""
+    row = rows[start]
+    end = start + 1
+    while end < len(rows) and rows[end] == row:
+        end += 1
+    return end
+
+
+@kernel
+def count(rows: Ints, n_rows: int) -> Ints:
+    """The number of tuples of each row."""
+    out = np.zeros(n_rows, np.int64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        out[rows[start]] += end - start
+        start = end
+    return out
+
+
+@kernel
+def sum_small_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
+    """Sums that the caller knows to fit int64."""
+    out = np.zeros(n_rows, np.int64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        total = np.int64(0)
+        for i in range(start, end):
+            total += values[i]
+        out[rows[start]] += total
+        start = end
+    return out
+
+
+@kernel
+def sum_ints(rows: Ints, values: Ints, n_rows: int) -> tuple[Ints, Ints]:
+    """Sums of the upper and of the lower 32 bits, which cannot overflow below 2**31 tuples."""
+    high = np.zeros(n_rows, np.int64)
+    low = np.zeros(n_rows, np.int64)
+    for i in range(len(rows)):
+        high[rows[i]] += values[i] >> 32
+        low[rows[i]] += values[i] & 0xFFFFFFFF
+    return high, low
+
+
+@kernel
+def sum_floats(rows: Ints, values: Floats, n_rows: int) -> Floats:
+    """Float sums; four accumulators hide the latency of an addition."""
+    out = np.zeros(n_rows, np.float64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        out[rows[start]] += sum_slice(values, start, end)
+        start = end
+    return out
+
+
+@kernel
+def sum_slice(values: Floats, start: int, end: int) -> float:
+    """The sum of `values[start:end]`."""
+    a = b = c = d = 0.0
+    i = start
+    while i + 4 <= end:
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+        i += 4
+    while i < end:
+        a += values[i]
+        i += 1
+    return (a + b) + (c + d)
+
+
+@kernel
+def min_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
+    """The least value of each row; the largest integer where there is none."""
+    out = np.full(n_rows, np.iinfo(np.int64).max, np.int64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        least = out[rows[start]]
+        for i in range(start, end):
+            least = min(least, values[i])
+        out[rows[start]] = least
+        start = end
+    return out
+
+
+@kernel
+def max_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
+    """The largest value of each row; the least integer where there is none."""
+    out = np.full(n_rows, np.iinfo(np.int64).min, np.int64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        most = out[rows[start]]
+        for i in range(start, end):
+            most = max(most, values[i])
+        out[rows[start]] = most
+        start = end
+    return out
