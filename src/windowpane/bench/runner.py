@@ -1,0 +1,92 @@
+"""Measure a query: push Arrow batches that already exist, and count the CPU time it takes.
+
+CPU time of the whole process, so work on other threads is counted too. The first pass warms up (it
+compiles kernels) and records the size of the state; the best of the passes after it is reported.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from windowpane.bench.report import Report
+
+Progress = Callable[[int, int, str], None]
+"""Told before each case: how many are done, how many there are, and which comes now."""
+
+
+class Runner(Protocol):
+    """The push interface of a runtime."""
+
+    @property
+    def state_bytes(self) -> int:
+        """How much the operator holds now."""
+
+    def push(self, batch: pa.RecordBatch) -> pa.Table:
+        """Take a batch and give the results that it made final."""
+
+    def close(self) -> pa.Table:
+        """End the stream and give what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """An entry of the table of benchmarks."""
+
+    name: str
+    about: str
+    run: Callable[[bool, Progress], Report]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One case: how fast, how much state at most, how many result rows."""
+
+    tuples: int
+    seconds: float
+    state_bytes: int
+    results: int
+
+    @property
+    def tuples_per_second(self) -> float:
+        """Tuples per second of CPU time."""
+        return self.tuples / self.seconds
+
+
+def measure(
+    start: Callable[[], Runner],
+    batches: Sequence[pa.RecordBatch],
+    *,
+    history: Sequence[pa.RecordBatch] = (),
+    passes: int = 3,
+) -> Measured:
+    """Push `batches` through a new runner in every pass and close it; `history` goes first, untimed."""
+    state, results = _warm_up(start, [*history, *batches])
+    best = min(_timed(start, batches, history) for _ in range(passes))
+    return Measured(sum(batch.num_rows for batch in batches), best, state, results)
+
+
+def _warm_up(start: Callable[[], Runner], batches: Sequence[pa.RecordBatch]) -> tuple[int, int]:
+    runner = start()
+    state, results = 0, 0
+    for batch in batches:
+        results += runner.push(batch).num_rows
+        state = max(state, runner.state_bytes)
+    return state, results + runner.close().num_rows
+
+
+def _timed(
+    start: Callable[[], Runner], batches: Sequence[pa.RecordBatch], history: Sequence[pa.RecordBatch]
+) -> float:
+    runner = start()
+    for batch in history:
+        runner.push(batch)
+    before = time.process_time()
+    for batch in batches:
+        runner.push(batch)
+    runner.close()
+    return max(time.process_time() - before, 1e-9)

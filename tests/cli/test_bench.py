@@ -1,0 +1,75 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import windowpane.bench
+from windowpane.bench.report import Claim, Report
+from windowpane.bench.runner import Bench
+from windowpane.cli.main import app
+
+
+def bench_that(*, holds: bool) -> Bench:
+    def run(quick, progress):
+        progress(0, 1, "only case")
+        bar = 10 if holds else 30
+        return Report("toy", {"quick": quick}, [{"case": "x", "speed": 20}], [Claim("fast", 20, bar)])
+
+    return Bench("toy", "a toy", run)
+
+
+@pytest.fixture(params=[True, False], ids=["holds", "fails"])
+def holds(request, monkeypatch):
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (bench_that(holds=request.param),))
+    return request.param
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["bench", *arguments])
+
+
+def test_json_is_one_object_and_nothing_else(holds):
+    outcome = invoke("toy", "--json", "--quick")
+    document = json.loads(outcome.stdout)
+    assert list(document) == ["bench", "machine", "parameters", "rows", "claims"]
+    assert document["parameters"] == {"quick": True}
+    assert document["rows"] == [{"case": "x", "speed": 20}]
+    assert document["claims"] == [{"name": "fast", "value": 20, "bar": 10 if holds else 30, "holds": holds}]
+    assert outcome.exit_code == (0 if holds else 1)
+
+
+def test_the_table_for_people_shows_rows_and_claims(holds):
+    outcome = invoke("toy")
+    assert "speed" in outcome.stdout
+    assert "fast" in outcome.stdout
+    assert outcome.exit_code == (0 if holds else 1)
+
+
+def test_all_runs_every_benchmark(holds):
+    assert invoke("--all").exit_code == (0 if holds else 1)
+
+
+@pytest.mark.usefixtures("holds")
+class TestRefusals:
+    def test_an_unknown_name_is_answered_with_the_known_ones(self):
+        outcome = invoke("toi")
+        assert outcome.exit_code == 2
+        assert "there is no benchmark 'toi'. There are: toy." in " ".join(outcome.stderr.split())
+
+    def test_no_name_asks_for_one(self):
+        assert "name a benchmark: toy; or give --all." in " ".join(invoke().stderr.split())
+
+    def test_json_of_all_is_refused(self):
+        assert "name one benchmark instead of --all." in " ".join(invoke("--all", "--json").stderr.split())
+
+
+def test_the_list_names_the_operator_benchmark():
+    outcome = invoke("--list")
+    assert outcome.exit_code == 0
+    assert outcome.stdout.startswith("operator")
+
+
+def test_a_claim_about_nothing_measured_does_not_hold():
+    assert not Claim("nan", float("nan"), 0).holds
+    assert not Claim("nan", float("nan"), 0, at_most=True).holds
+    assert Claim("small", 1, 2, at_most=True).holds
