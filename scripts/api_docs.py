@@ -38,7 +38,7 @@ def members_of(thing: type) -> list[str]:
     lines = []
     for name in sorted(vars(thing)):
         member = inspect.getattr_static(thing, name)
-        kind = property | classmethod | staticmethod | FunctionType
+        kind = (property, classmethod, staticmethod, FunctionType)
         if name.startswith("_") or not isinstance(member, kind):
             continue
         about = (inspect.getdoc(member) or "").partition("\n")[0]

@@ -1,4 +1,6 @@
-"""Put the figures of a benchmark into README.md: windowpane bench operator --json | python scripts/bench_table.py.
+"""Put the figures of a benchmark into README.md.
+
+    windowpane bench operator --json | python scripts/bench_table.py
 
 Only what the benchmark printed is written, with the machine it ran on and the claims that did not hold.
 """
