@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Bools, Ints
-from windowpane.core.columns import flat, valid_mask
+from windowpane.core.columns import flat, is_text, valid_mask
 from windowpane.core.hashing import hash_columns, hashable, words_of
 from windowpane.core.kernels.hashing import Words
 from windowpane.core.kernels.keys import DONE, FOUND, Slots, encode_pairs, fill_slots
@@ -193,6 +193,8 @@ class KeyIndex:
     def _fit(self, i: int, array: pa.Array) -> pa.Array:
         """The array, of the declared type or a dictionary of it."""
         wanted = self.types[i]
+        if pa.types.is_dictionary(array.type) and not is_text(wanted):
+            array = array.dictionary_decode()  # only text gains from it, and words must stay words
         if array.type == wanted or (pa.types.is_dictionary(array.type) and array.type.value_type == wanted):
             return array
         try:
