@@ -75,3 +75,29 @@ class Tuples:
     def take(self, at: Values) -> Tuples:
         """The tuples at these positions (or under this mask)."""
         return Tuples(self.time[at], self.key[at], {n: c.take(at) for n, c in self.columns.items()})
+
+
+def concat_tuples(a: Tuples, b: Tuples) -> Tuples:
+    """Both batches, one after the other; an empty one may lack columns."""
+    if len(a) == 0 or len(b) == 0:
+        return b if len(a) == 0 else a
+    columns = {name: _joined(a.columns[name], b.columns[name]) for name in a.columns}
+    return Tuples(np.concatenate([a.time, b.time]), np.concatenate([a.key, b.key]), columns)
+
+
+def no_tuples() -> Tuples:
+    """The empty batch."""
+    none = np.empty(0, np.int64)
+    return Tuples(none, none, {})
+
+
+def _joined(a: Column, b: Column) -> Column:
+    valid = None
+    if a.valid is not None or b.valid is not None:
+        valid = np.concatenate([_mask(a), _mask(b)])
+    order = None if a.order is None or b.order is None else np.concatenate([a.order, b.order])
+    return Column(np.concatenate([a.values, b.values]), valid, order)
+
+
+def _mask(column: Column) -> Bools:
+    return np.ones(len(column.values), np.bool_) if column.valid is None else column.valid

@@ -1,0 +1,90 @@
+"""Emissions: answers as row ranges, before their aggregates are lowered to values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints
+from windowpane.core.extents import Extents, WindowList
+from windowpane.core.ledger import Ledger, Windows
+from windowpane.core.rows import Layout, Rows, no_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The progress of the stream over one step, and what is wanted of it."""
+
+    before: int
+    bound: int
+    lateness: int = 0
+    early: bool = False
+
+    @property
+    def settled(self) -> int:
+        """Below this time nothing can change any more."""
+        return shifted(self.bound, self.lateness)
+
+    @property
+    def revisable(self) -> int:
+        """Answers that closed above this time could still change before this step."""
+        return shifted(self.before, self.lateness)
+
+
+def shifted(time: int, lateness: int) -> int:
+    """A time moved back, except where it stands for never or always."""
+    return time if time in (NEVER, ALWAYS) else time - lateness
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Answers of one lane: windows of keys, and for each the rows `[low, high)` of a table.
+
+    A withdrawn window has no rows and a negative revision: it was answered, and a late tuple undid it.
+    """
+
+    layout: Layout
+    table: Rows
+    windows: Windows
+    low: Ints
+    high: Ints
+    revision: Ints
+    final: bool
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+def first_answers(layout: Layout, table: Rows, listed: WindowList, pairs: Extents, *, final: bool) -> Emission:
+    """Answers to windows that were not answered before."""
+    zeros = np.zeros(len(pairs), np.int64)
+    return Emission(layout, table, identities(listed, pairs), pairs.low, pairs.high, zeros, final)
+
+
+def identities(listed: WindowList, pairs: Extents) -> Windows:
+    """The identity of each (window, key) pair."""
+    w = pairs.window
+    return Windows(listed.definition[w], pairs.key, listed.start[w], listed.end[w])
+
+
+def reconcile(
+    layout: Layout, table: Rows, current: Windows, ranges: tuple[Ints, Ints], touched: Bools, ledger: Ledger
+) -> tuple[list[Emission], Ledger]:
+    """Compare what is true now with what was answered; answer anew what differs.
+
+    `current` are all windows that are closed and still revisable, `ledger` all answers in that range.
+    New windows get revision 0, touched ones the next revision, vanished ones are withdrawn. The ledger
+    comes back without closing times for the new answers: the lane records those.
+    """
+    known = ledger.revisions(current)
+    speak = (known < 0) | touched
+    low, high = ranges
+    answered = Emission(
+        layout, table, current.take(speak), low[speak], high[speak], known[speak] + 1, final=True
+    )
+    gone = ledger.missing(current) & (ledger.revision >= 0)
+    back = ledger.revision[gone] + 1
+    none = np.zeros(int(gone.sum()), np.int64)
+    withdrawn = Emission(layout, no_rows(layout), ledger.windows.take(gone), none, none, -back, final=True)
+    return [e for e in (answered, withdrawn) if len(e)], ledger.select(~gone)

@@ -1,0 +1,61 @@
+"""Fold: a batch of tuples becomes rows, one for each non-empty slice of each key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Ints, Tuples
+from windowpane.core.edges import Edges
+from windowpane.core.kernels import cells as kernels
+from windowpane.core.kernels import edges as edge_kernels
+from windowpane.core.rows import Layout, Rows, no_rows
+
+_DENSE = 4
+"""Cells per tuple up to which a dense grid of (slice, key) is cheaper than hashing."""
+
+
+def fold(layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: int) -> Rows:
+    """Reduce a batch to rows sorted by (start, key)."""
+    if len(tuples) == 0:
+        return no_rows(layout)
+    starts, slices = slice_of(measure, edges)
+    return fold_slices(layout, tuples, starts, slices, n_keys)
+
+
+def slice_of(measure: Ints, edges: Edges) -> tuple[Ints, Ints]:
+    """The slice starts that occur in the measure's range, and the index of each tuple's slice among them."""
+    low, high = int(measure.min()), int(measure.max())
+    if edges.expected(low, high) <= _DENSE * len(measure) + 1024:
+        starts = edges.between(low, high)
+        slices = np.empty(len(measure), np.int64)
+        edge_kernels.slice_index(measure, starts, slices)
+        return starts, slices
+    # A few tuples far apart: listing every edge between them would cost more than asking for theirs.
+    distinct, back = np.unique(measure, return_inverse=True)
+    starts, again = np.unique(edges.floor(distinct), return_inverse=True)
+    return starts, again[back].astype(np.int64)
+
+
+def fold_slices(layout: Layout, tuples: Tuples, starts: Ints, slices: Ints, n_keys: int) -> Rows:
+    """Reduce tuples whose slice is known; rows come sorted by (start, key)."""
+    if len(tuples) == 0:
+        return no_rows(layout)
+    if n_keys <= 1:
+        used, rows = kernels.used_cells(slices, len(starts))
+        slice_, key = used, np.zeros(len(used), np.int64)
+    elif len(starts) * n_keys <= _DENSE * len(tuples) + 65536:
+        used, rows = kernels.used_cells(slices * n_keys + tuples.key, len(starts) * n_keys)
+        slice_, key = used // n_keys, used % n_keys
+    else:
+        slice_, key, rows = _hashed(slices, tuples.key, n_keys)
+    partials = tuple(partial.fold(tuples, rows, len(slice_)) for partial in layout)
+    return Rows(starts[slice_], key, partials)
+
+
+def _hashed(slices: Ints, key: Ints, n_keys: int) -> tuple[Ints, Ints, Ints]:
+    cells, rows = kernels.hash_cells(slices * n_keys + key)
+    order = np.argsort(cells)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    cells = cells[order]
+    return cells // n_keys, cells % n_keys, rank[rows]

@@ -1,0 +1,125 @@
+"""Forward context aware windows: which windows kept tuples define, and which tuples they still need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import ALWAYS, Bools, Ints, Tuples
+from windowpane.core.extents import WindowList
+from windowpane.core.jit import kernel
+from windowpane.core.kernels.ranges import first_at_least
+from windowpane.values.windows import ContextAwareWindow, LastRows, PerRow
+
+Forward = PerRow | LastRows | ContextAwareWindow
+ARRIVAL = "$arrival"
+"""The column with each tuple's position in its scope by arrival, numbered on entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The kept tuples in event-time order, each with its scope and its rank in the scope."""
+
+    tuples: Tuples
+    scope: Ints
+    rank: Ints
+
+
+def list_windows(
+    number: int, window: Forward, known: Known, after: int, upto: int, *, scoped: bool
+) -> WindowList:
+    """The windows of one definition that close above `after` and not above `upto`."""
+    match window:
+        case PerRow():
+            scope, low, high, start, end = _per_row(window, known, after, upto, scoped=scoped)
+        case LastRows():
+            scope, low, high, start, end = _last_rows(window, known, after, upto, scoped=scoped)
+        case ContextAwareWindow():
+            scope, low, high, start, end = _own(window, known, after, upto)
+    listed = WindowList(np.full(len(low), number, np.int64), low, high, start, end, scope)
+    return listed.take(np.lexsort((listed.high, listed.scope)))
+
+
+def closing_time(window: Forward, ends: Ints) -> Ints:
+    """The bound that closes windows with these reported ends; `(t - size, t]` needs all tuples at t."""
+    return ends + 1 if isinstance(window, PerRow) else ends
+
+
+def reach(window: Forward, known: Known, settled: int, n_scopes: int) -> Bools:
+    """Which tuples a window that closes above `settled` may hold."""
+    time = known.tuples.time
+    match window:
+        case PerRow():
+            return time > settled - window.size
+        case LastRows():
+            below = np.bincount(known.scope[time < settled], minlength=n_scopes)
+            first = np.full(n_scopes, ALWAYS, np.int64)
+            np.minimum.at(first, known.scope, known.rank)
+            return known.rank >= (first + below)[known.scope] - window.size
+        case ContextAwareWindow():
+            return time >= settled - window.horizon
+
+
+_Lists = tuple[Ints, Ints, Ints, Ints, Ints]
+
+
+def _per_row(window: PerRow, known: Known, after: int, upto: int, *, scoped: bool) -> _Lists:
+    time = known.tuples.time
+    position = known.rank
+    if window.order == "arrival" and len(time):
+        position = known.tuples.columns[ARRIVAL].values
+    chosen = (time >= after) & (time < upto) & ((position + 1) % window.every == 0)
+    scope = known.scope[chosen] if scoped else np.full(int(chosen.sum()), -1, np.int64)
+    # equal times name the same window
+    both = np.unique(np.stack([scope, time[chosen]]), axis=1)
+    scope, end = both[0], both[1]
+    return scope, end - window.size + 1, end + 1, end - window.size, end
+
+
+def _last_rows(window: LastRows, known: Known, after: int, upto: int, *, scoped: bool) -> _Lists:
+    none = np.empty(0, np.int64)
+    time = known.tuples.time
+    if len(time) == 0:
+        return none, none, none, none, none
+    latest = (int(time[-1]) - window.origin) // window.every + 1
+    first = (max(after, int(time[0])) - window.origin) // window.every + 1
+    last = latest if upto == ALWAYS else (upto - window.origin) // window.every
+    ticks = window.origin + np.arange(first, last + 1, dtype=np.int64) * window.every
+    order = np.argsort(known.scope, kind="stable") if scoped else np.arange(len(time))
+    scope = known.scope[order]
+    heads = np.concatenate([[0], np.nonzero(scope[1:] != scope[:-1])[0] + 1, [len(scope)]]).astype(np.int64)
+    run, low, high, start, end = _ticks(time[order], known.rank[order], heads, ticks, window.size)
+    return (scope[heads[run]] if scoped else np.full(len(run), -1, np.int64)), low, high, start, end
+
+
+@kernel
+def _ticks(
+    time: Ints, rank: Ints, heads: Ints, ticks: Ints, size: int
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """For each scope and tick the ranks of the last tuples below the tick."""
+    total = (len(heads) - 1) * len(ticks)
+    run, low, high = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    start, end = np.empty(total, np.int64), np.empty(total, np.int64)
+    n = 0
+    for i in range(len(heads) - 1):
+        for tick in ticks:
+            at = first_at_least(time, heads[i], heads[i + 1], tick)
+            if at > heads[i]:
+                run[n] = i
+                high[n] = rank[at - 1] + 1
+                low[n] = high[n] - size
+                start[n] = time[max(heads[i], at - size)]
+                end[n] = tick
+                n += 1
+    return run[:n].copy(), low[:n].copy(), high[:n].copy(), start[:n].copy(), end[:n].copy()
+
+
+def _own(window: ContextAwareWindow, known: Known, after: int, upto: int) -> _Lists:
+    tuples = known.tuples
+    order = np.argsort(tuples.key, kind="stable")
+    columns = {name: tuples.columns[name].values[order] for name in window.columns} if len(tuples) else {}
+    key, start, end = window.windows(tuples.key[order], tuples.time[order], columns)
+    key, start, end = (np.asarray(a, np.int64) for a in (key, start, end))
+    chosen = (end > after) & (end <= upto)
+    return key[chosen], start[chosen], end[chosen], start[chosen], end[chosen]

@@ -1,0 +1,105 @@
+"""The ledger: which answers went out and may still be revised because of allowed lateness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import Bools, Ints
+
+
+def _none() -> Ints:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of keys by identity: the definition, the key, and the reported start and end."""
+
+    definition: Ints
+    key: Ints
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.definition)
+
+    def take(self, at: Ints | Bools) -> Windows:
+        """The windows at these positions (or under this mask)."""
+        return Windows(self.definition[at], self.key[at], self.start[at], self.end[at])
+
+
+def no_windows() -> Windows:
+    """The empty list."""
+    return Windows(_none(), _none(), _none(), _none())
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Answers that were given, each with its latest revision and the time at which it closed."""
+
+    windows: Windows
+    revision: Ints
+    closes: Ints
+
+    def __len__(self) -> int:
+        return len(self.revision)
+
+    def revisions(self, asked: Windows) -> Ints:
+        """The latest revision of each window; -1 where there was no answer yet."""
+        match = _match(self.windows, asked)
+        return np.where(match >= 0, self.revision[np.maximum(match, 0)], -1) if len(self) else np.full(len(asked), -1)
+
+    def missing(self, current: Windows) -> Bools:
+        """Which answered windows do not exist any more."""
+        return _match(current, self.windows) < 0
+
+    def record(self, windows: Windows, revision: Ints, closes: Ints) -> Ledger:
+        """With these answers added, in place of older revisions of the same windows."""
+        keep = self.missing(windows) if len(self) and len(windows) else np.ones(len(self), np.bool_)
+        old = self.windows.take(keep)
+        joined = Windows(
+            np.concatenate([old.definition, windows.definition]),
+            np.concatenate([old.key, windows.key]),
+            np.concatenate([old.start, windows.start]),
+            np.concatenate([old.end, windows.end]),
+        )
+        return Ledger(
+            joined,
+            np.concatenate([self.revision[keep], revision]),
+            np.concatenate([self.closes[keep], closes]),
+        )
+
+    def select(self, which: Bools) -> Ledger:
+        """Only these answers."""
+        return Ledger(self.windows.take(which), self.revision[which], self.closes[which])
+
+
+def empty_ledger() -> Ledger:
+    """Nothing answered yet."""
+    return Ledger(no_windows(), _none(), _none())
+
+
+def _match(known: Windows, asked: Windows) -> Ints:
+    """For each asked window its index among the known ones; -1 where it is unknown."""
+    n = len(known)
+    out = np.full(len(asked), -1, np.int64)
+    if n == 0 or len(asked) == 0:
+        return out
+    columns = [
+        np.concatenate([getattr(known, name), getattr(asked, name)]) for name in ("definition", "key", "start", "end")
+    ]
+    # known ones sort before asked ones of the same identity, so a match stands directly before
+    order = np.lexsort((np.arange(n + len(asked)), *columns))
+    same = np.ones(len(order), np.bool_)
+    for column in columns:
+        same[1:] &= column[order][1:] == column[order][:-1]
+    same[0] = False
+    at = np.nonzero(same)[0]
+    found = order[at] >= n
+    head = np.where(same, -1, np.arange(len(order)))
+    head = np.maximum.accumulate(head)
+    first = order[head[at[found]]]
+    out[order[at[found]] - n] = np.where(first < n, first, -1)
+    return out

@@ -1,0 +1,54 @@
+"""The time of the first and the last tuple of a row (slice metadata of Traub et al. 2019, section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import ALWAYS, NEVER, Columns, Ints, Tuples
+from windowpane.core.jit import kernel
+from windowpane.core.partials.base import Partial
+
+
+@dataclass(frozen=True)
+class Span(Partial):
+    """Columns (first, last): the smallest and the largest measure value in the row."""
+
+    def identity(self, n: int) -> Columns:
+        return np.full(n, ALWAYS, np.int64), np.full(n, NEVER, np.int64)
+
+    def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
+        first, last = self.identity(n_rows)
+        assert isinstance(first, np.ndarray)
+        assert isinstance(last, np.ndarray)
+        _span(tuples.time, rows, first, last)
+        return first, last
+
+    def combine(self, a: Columns, b: Columns) -> Columns:
+        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+    def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
+        first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
+        _span_ranges(columns[0], columns[1], low, high, first, last)
+        return first, last
+
+
+@kernel
+def _span(time: Ints, rows: Ints, first: Ints, last: Ints) -> None:
+    for i in range(len(time)):
+        r = rows[i]
+        if time[i] < first[r]:
+            first[r] = time[i]
+        if time[i] > last[r]:
+            last[r] = time[i]
+
+
+@kernel
+def _span_ranges(first: Ints, last: Ints, low: Ints, high: Ints, out_first: Ints, out_last: Ints) -> None:
+    for i in range(len(low)):
+        a, b = first[low[i]], last[low[i]]
+        for r in range(low[i] + 1, high[i]):
+            a, b = min(a, first[r]), max(b, last[r])
+        out_first[i] = a
+        out_last[i] = b

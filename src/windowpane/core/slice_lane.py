@@ -1,0 +1,219 @@
+"""The slice lane: context-free windows and sessions over partials, whatever the order of arrival.
+
+One fold serves all: a batch becomes rows cut at every window edge and, where there are sessions, at
+least once per gap. The slice table takes them merged back to window edges, sessions take them as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples
+from windowpane.core.closing import Definitions, ending
+from windowpane.core.edges import Edges, edges_of
+from windowpane.core.emission import Emission, Moment, first_answers, identities, reconcile
+from windowpane.core.extents import extents, relocate
+from windowpane.core.fold import fold
+from windowpane.core.ledger import Ledger, Windows, empty_ledger
+from windowpane.core.rows import Layout, Rows, by_key, no_rows, reduce_runs
+from windowpane.core.sessions import Sessions
+from windowpane.core.slices import SliceTable
+from windowpane.values.windows import Landmark, Session
+
+_NO_BOOLS = np.empty(0, np.bool_)
+SessionSpec = tuple[int, int, int]
+"""Definition number, gap, and the first time looked at."""
+
+
+@dataclass(frozen=True)
+class SliceSpec:
+    """What a slice lane computes; derived once when a query is added or removed."""
+
+    layout: Layout
+    definitions: Definitions
+    sessions: tuple[SessionSpec, ...]
+    window_edges: Edges
+    fold_edges: Edges
+
+    @property
+    def landmarks(self) -> Ints:
+        """From where the windows without an end to their reach look, sorted."""
+        lows = {
+            max(since, NEVER if window.start is None else window.start)
+            for window, since in zip(self.definitions.windows, self.definitions.since, strict=True)
+            if isinstance(window, Landmark)
+        }
+        return np.array(sorted(lows), np.int64)
+
+
+def slice_spec(layout: Layout, definitions: Definitions, sessions: tuple[SessionSpec, ...]) -> SliceSpec:
+    """The edges for these windows.
+
+    If the session gap adds few edges, the slice table keeps them too, which saves merging rows back.
+    """
+    cuts = [s for s in definitions.since if s > NEVER]
+    own = edges_of(definitions.windows, cuts)
+    gaps = [Session(gap) for _, gap, _ in sessions]
+    all_ = edges_of([*definitions.windows, *gaps], [*cuts, *(s for _, _, s in sessions if s > NEVER)])
+    horizon = 10**12
+    shared = bool(definitions.windows) and all_.expected(0, horizon) <= 2 * own.expected(0, horizon)
+    return SliceSpec(layout, definitions, sessions, all_ if shared else own, all_)
+
+
+@dataclass(frozen=True)
+class SliceLane:
+    """State of the lane: the slice table, the sessions, and the answers that may be revised."""
+
+    spec: SliceSpec
+    table: SliceTable
+    sessions: tuple[Sessions, ...]
+    ledger: Ledger
+
+    def step(self, tuples: Tuples, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+        """Fold a batch in, answer what closed, forget what no window needs."""
+        fresh = self.rows_of(tuples, n_keys)
+        lane, answers = self.insert(fresh, n_keys).answer(fresh, n_keys, moment)
+        return lane.forget(moment), answers
+
+    def rows_of(self, tuples: Tuples, n_keys: int) -> Rows:
+        """A batch as rows, cut at window edges and within session gaps."""
+        return fold(self.spec.layout, tuples, tuples.time, self.spec.fold_edges, n_keys)
+
+    def insert(self, rows: Rows, n_keys: int) -> SliceLane:
+        """Take in the rows of a batch."""
+        if len(rows) == 0:
+            return self
+        table = self.table.insert(self._coarse(rows)) if self.spec.definitions.windows else self.table
+        sorted_ = by_key(rows, n_keys) if self.sessions else rows
+        return replace(self, table=table, sessions=tuple(s.insert(sorted_) for s in self.sessions))
+
+    def _coarse(self, rows: Rows) -> Rows:
+        """The same rows with session cuts merged away."""
+        if len(rows) == 0 or self.spec.window_edges is self.spec.fold_edges:
+            return rows
+        start = self.spec.window_edges.floor(rows.start)
+        order = np.lexsort((rows.key, start))
+        moved = Rows(start, rows.key, rows.partials).take(order)
+        change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
+        return reduce_runs(self.spec.layout, moved, np.concatenate([[0], np.nonzero(change)[0] + 1]))
+
+    def answer(self, fresh: Rows, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+        """The answers that the punctuation, late tuples or early reporting call for."""
+        lane, answers = self._answer_windows(fresh, n_keys, moment)
+        for i, sessions in enumerate(self.sessions):
+            touched = sessions.touched(fresh) if moment.lateness or moment.early else _NO_BOOLS
+            lane, more = lane._answer_sessions(i, sessions, touched, moment)
+            answers += more
+        return lane, answers
+
+    def _answer_windows(self, fresh: Rows, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+        definitions, layout = self.spec.definitions, self.spec.layout
+        if not definitions.windows:
+            return self, []
+        answers: list[Emission] = []
+        lane = self
+        if moment.bound > moment.before:
+            listed = ending(definitions, self.table.occupied(), moment.before, moment.bound)
+            if len(listed):
+                table = self.table.for_windows(_bounds(listed.low, listed.high), n_keys)
+                answers.append(first_answers(layout, table, listed, extents(table, listed), final=True))
+        if moment.lateness and len(fresh) and moment.before > NEVER:
+            lane, revised = self._touched(fresh, n_keys, moment.revisable, moment.before, final=True)
+            answers += revised
+        if moment.early and len(fresh) and moment.bound < ALWAYS:
+            answers += self._touched(fresh, n_keys, moment.bound, ALWAYS, final=False)[1]
+        return lane, [a for a in answers if len(a)]
+
+    def _touched(
+        self, fresh: Rows, n_keys: int, after: int, upto: int, *, final: bool
+    ) -> tuple[SliceLane, list[Emission]]:
+        """Answers for the windows in a range of ends that the new rows fall into."""
+        fresh = self._coarse(fresh)
+        starts = np.unique(fresh.start)
+        listed = ending(self.spec.definitions, starts, after, upto)
+        pairs = extents(by_key(fresh, n_keys), listed)
+        if len(pairs) == 0:
+            return self, []
+        table = self.table.for_windows(_bounds(listed.low, listed.high), n_keys)
+        found = first_answers(self.spec.layout, table, listed, relocate(table, listed, pairs), final=final)
+        if not final:
+            return self, [found]
+        windows = identities(listed, pairs)
+        revision = np.maximum(self.ledger.revisions(windows), 0) + 1
+        ledger = self.ledger.record(windows, revision, windows.end)
+        return replace(self, ledger=ledger), [replace(found, revision=revision)]
+
+    def _answer_sessions(
+        self, i: int, sessions: Sessions, touched: Bools, moment: Moment
+    ) -> tuple[SliceLane, list[Emission]]:
+        number = self.spec.sessions[i][0]
+        closed, ends = sessions.closed(moment.bound), sessions.ends()
+        answers: list[Emission] = []
+        lane = self
+        if moment.lateness == 0:
+            answers.append(_sessions(number, sessions, ends, closed, final=True))
+        else:
+            mine = self.ledger.windows.definition == number
+            at = np.nonzero(closed)[0]
+            current = _identities(number, sessions, ends, closed)
+            found, known = reconcile(
+                sessions.layout, sessions.rows, current, (at, at + 1), touched[closed], self.ledger.select(mine)
+            )
+            answers += found
+            for e in found:
+                known = known.record(e.windows, e.revision, e.windows.end) if e.revision[0] >= 0 else known
+            lane = replace(self, ledger=_joined(self.ledger.select(~mine), known))
+        if moment.early:
+            answers.append(_sessions(number, sessions, ends, ~closed & touched, final=False))
+        return lane, [a for a in answers if len(a)]
+
+    def forget(self, moment: Moment) -> SliceLane:
+        """Drop what no window that may still be answered can reach."""
+        settled = moment.settled
+        sessions = tuple(s.keep(~s.closed(settled)) for s in self.sessions)
+        ledger = self.ledger
+        if len(ledger):
+            ledger = ledger.select(ledger.closes > settled)
+        return replace(self, table=self._forgotten(settled), sessions=sessions, ledger=ledger)
+
+    def _forgotten(self, settled: int) -> SliceTable:
+        if settled == ALWAYS:
+            return SliceTable(self.spec.layout)
+        if settled == NEVER or not self.table.segments:
+            return self.table
+        landmarks = self.spec.landmarks
+        finite = [r for r in (Definitions((0,), (w,), (0,)).reach() for w in self.spec.definitions.windows) if r < ALWAYS]
+        horizon = int(self.spec.window_edges.floor(np.array([settled - max(finite, default=0)]))[0])
+        return self.table.forget(horizon, landmarks if len(landmarks) else None)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by slices and sessions."""
+        return self.table.nbytes + sum(s.rows.nbytes for s in self.sessions)
+
+
+def _bounds(low: Ints, high: Ints) -> Ints:
+    return np.unique(np.concatenate([low, high]))
+
+
+def _identities(number: int, sessions: Sessions, ends: Ints, which: Bools) -> Windows:
+    rows = sessions.rows
+    return Windows(np.full(int(which.sum()), number, np.int64), rows.key[which], rows.start[which], ends[which])
+
+
+def _sessions(number: int, sessions: Sessions, ends: Ints, which: Bools, *, final: bool) -> Emission:
+    at = np.nonzero(which)[0]
+    windows = _identities(number, sessions, ends, which)
+    return Emission(sessions.layout, sessions.rows, windows, at, at + 1, np.zeros(len(at), np.int64), final)
+
+
+def _joined(a: Ledger, b: Ledger) -> Ledger:
+    return a.record(b.windows, b.revision, b.closes)
+
+
+def new_slice_lane(spec: SliceSpec) -> SliceLane:
+    """A lane that has seen nothing."""
+    sessions = tuple(Sessions(spec.layout, gap, since, no_rows(spec.layout)) for _, gap, since in spec.sessions)
+    return SliceLane(spec, SliceTable(spec.layout), sessions, empty_ledger())

@@ -1,0 +1,179 @@
+"""The tuple lane: windows whose start or end only later tuples reveal (forward context aware).
+
+Tuples are kept, in event-time order and already lifted to partials: a tuple is a slice of one row. Each
+step lists the windows that the punctuation closed and aggregates their row ranges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from windowpane.core.arrays import ALWAYS, NEVER, Bools, Column, Ints, Tuples, no_tuples
+from windowpane.core.emission import Emission, Moment, first_answers, identities, reconcile, shifted
+from windowpane.core.extents import Extents, WindowList, extents
+from windowpane.core.forward import ARRIVAL, Forward, Known, closing_time, list_windows, reach
+from windowpane.core.kernels import ranks as kernels
+from windowpane.core.ledger import Ledger, empty_ledger
+from windowpane.core.ordered_lane import tuple_bytes
+from windowpane.core.pending import settle
+from windowpane.core.rows import Layout, Rows, key_order
+from windowpane.values.windows import ContextAwareWindow, LastRows
+
+
+@dataclass(frozen=True)
+class TupleSpec:
+    """What a tuple lane computes; all its windows count positions in the same scope."""
+
+    layout: Layout
+    number: tuple[int, ...]
+    windows: tuple[Forward, ...]
+    scoped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The windows of one definition with their rows, and which of them just got a tuple."""
+
+    listed: WindowList
+    rows: Rows
+    pairs: Extents
+    touched: Bools
+
+
+@dataclass(frozen=True)
+class TupleLane:
+    """Kept tuples in event-time order, and per scope how many came and how many were forgotten."""
+
+    spec: TupleSpec
+    kept: Tuples
+    arrived: Ints
+    forgotten: Ints
+    ledger: Ledger
+
+    def step(
+        self, tuples: Tuples, n_keys: int, scope_of_key: Ints | None, moment: Moment
+    ) -> tuple[TupleLane, list[Emission]]:
+        """Sort the batch in, answer the windows that closed, forget tuples that no window can reach."""
+        n_scopes = 1 if scope_of_key is None else int(scope_of_key.max(initial=-1)) + 1
+        lane = self._grown(n_scopes)
+        arrived, tuples = lane._numbered(tuples, scope_of_key)
+        s = settle(lane.kept, tuples, NEVER)
+        lane = replace(lane, kept=s.waiting, arrived=arrived)
+        known = lane._known(scope_of_key)
+        answered, answers = lane._answer(known, s.waiting_fresh, n_keys, scope_of_key, moment)
+        return answered._forget(known, moment), answers
+
+    def _grown(self, n_scopes: int) -> TupleLane:
+        zeros = np.zeros(max(0, n_scopes - len(self.arrived)), np.int64)
+        return replace(
+            self,
+            arrived=np.concatenate([self.arrived, zeros]),
+            forgotten=np.concatenate([self.forgotten, zeros]),
+        )
+
+    def _numbered(self, tuples: Tuples, scope_of_key: Ints | None) -> tuple[Ints, Tuples]:
+        if len(tuples) == 0:
+            return self.arrived, tuples
+        counts = self.arrived.copy()
+        position = kernels.number_tuples(_scope(tuples.key, scope_of_key), counts)
+        return counts, replace(tuples, columns={**tuples.columns, ARRIVAL: Column(position)})
+
+    def _known(self, scope_of_key: Ints | None) -> Known:
+        """The kept tuples with their scope and rank."""
+        scope = _scope(self.kept.key, scope_of_key)
+        rank = kernels.number_tuples(scope, self.forgotten.copy())
+        return Known(self.kept, scope, rank)
+
+    def _answer(
+        self, known: Known, fresh: Bools, n_keys: int, scope_of_key: Ints | None, moment: Moment
+    ) -> tuple[TupleLane, list[Emission]]:
+        after = moment.revisable if moment.lateness else moment.before
+        answers: list[Emission] = []
+        lane = self
+        closing = self._extents(self._list(known, after, moment.bound), known, fresh, n_keys, scope_of_key)
+        for number, window, found in zip(self.spec.number, self.spec.windows, closing, strict=False):
+            if moment.lateness:
+                lane, more = lane._reconciled(number, window, found)
+                answers += more
+            else:
+                answers.append(first_answers(self.spec.layout, found.rows, found.listed, found.pairs, final=True))
+        if moment.early and moment.bound < ALWAYS:
+            open_ = self._list(known, moment.bound, ALWAYS)
+            for found in self._extents(open_, known, fresh, n_keys, scope_of_key):
+                some = found.pairs.take(found.touched)
+                answers.append(first_answers(self.spec.layout, found.rows, found.listed, some, final=False))
+        return lane, [a for a in answers if len(a)]
+
+    def _list(self, known: Known, after: int, upto: int) -> list[WindowList]:
+        return [
+            list_windows(number, window, known, after, upto, scoped=self.spec.scoped)
+            for number, window in zip(self.spec.number, self.spec.windows, strict=True)
+        ]
+
+    def _extents(
+        self, listed: list[WindowList], known: Known, fresh: Bools, n_keys: int, scope_of_key: Ints | None
+    ) -> list[_Found]:
+        """The rows of each definition's windows; last rows are found by rank, the others by time."""
+        if not any(len(windows) for windows in listed) and not len(self.ledger):
+            return []
+        order = key_order(known.tuples.key, n_keys)
+        order = np.arange(len(known.tuples)) if order is None else order
+        sorted_ = known.tuples.take(order)
+        partials = tuple(p.fold(sorted_, np.arange(len(sorted_)), len(sorted_)) for p in self.spec.layout)
+        running = np.concatenate([[0], np.cumsum(fresh[order])])
+        found = []
+        for definition, windows in zip(self.spec.windows, listed, strict=True):
+            measure = known.rank[order] if isinstance(definition, LastRows) else sorted_.time
+            rows = Rows(measure, sorted_.key, partials)
+            scope = scope_of_key if self.spec.scoped else None
+            if isinstance(definition, ContextAwareWindow):
+                scope = np.arange(n_keys)
+            pairs = extents(rows, windows, scope)
+            found.append(_Found(windows, rows, pairs, running[pairs.high] > running[pairs.low]))
+        return found
+
+    def _reconciled(self, number: int, window: Forward, found: _Found) -> tuple[TupleLane, list[Emission]]:
+        mine = self.ledger.windows.definition == number
+        current = identities(found.listed, found.pairs)
+        ranges = (found.pairs.low, found.pairs.high)
+        answers, known = reconcile(
+            self.spec.layout, found.rows, current, ranges, found.touched, self.ledger.select(mine)
+        )
+        for e in answers:
+            if e.revision[0] >= 0:
+                known = known.record(e.windows, e.revision, closing_time(window, e.windows.end))
+        others = self.ledger.select(~mine)
+        return replace(self, ledger=others.record(known.windows, known.revision, known.closes)), answers
+
+    def _forget(self, known: Known, moment: Moment) -> TupleLane:
+        if moment.bound == ALWAYS:
+            return replace(self, kept=no_tuples(), ledger=empty_ledger())
+        settled = shifted(moment.bound, moment.lateness)
+        ledger = self.ledger.select(self.ledger.closes > settled) if len(self.ledger) else self.ledger
+        if settled == NEVER or len(self.kept) == 0:
+            return replace(self, ledger=ledger)
+        keep = np.zeros(len(self.kept), np.bool_)
+        for window in self.spec.windows:
+            keep |= reach(window, known, settled, len(self.arrived))
+        if bool(keep.all()):
+            return replace(self, ledger=ledger)
+        gone = np.bincount(known.scope[~keep], minlength=len(self.forgotten))
+        return replace(self, kept=self.kept.take(keep), forgotten=self.forgotten + gone, ledger=ledger)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by tuples and counters."""
+        return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes
+
+
+def _scope(key: Ints, scope_of_key: Ints | None) -> Ints:
+    return np.zeros(len(key), np.int64) if scope_of_key is None else scope_of_key[key]
+
+
+def new_tuple_lane(spec: TupleSpec) -> TupleLane:
+    """A lane that has seen nothing."""
+    none = np.zeros(0, np.int64)
+    return TupleLane(spec, no_tuples(), none, none, empty_ledger())
+
