@@ -1,22 +1,24 @@
-"""Bind an aggregate to the types of its columns: which partials it keeps, what type it gives, how it is lowered."""
+"""Bind an aggregate to the types of its columns: which partials it keeps, its type, how it is lowered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from windowpane.core.column_types import need_number, need_ordered
-from windowpane.core.lowering import Lower, Take, cells, divide, exact_sum, from_codes, sum_as_float
-from windowpane.core.partials.base import Partial, Ranged
-from windowpane.core.partials.counts import RowCount, ValidCount
-from windowpane.core.partials.extremes import Max, Min
-from windowpane.core.partials.sums import FloatSum, IntSum
+from windowpane.core.binding import numbers, picks, sets
+from windowpane.core.binding.parts import Parts, Types
+from windowpane.core.column_types import need_ordered, plain_type
+from windowpane.core.lowering import Lower, Take, none_of, spread
+from windowpane.core.partials.base import Partial, Ranged, take
+from windowpane.core.partials.counts import ValidCount, plain
+from windowpane.core.partials.lifted import Lifted
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.errors import BadAggregate
+from windowpane.values.user_aggregates import UserAggregate, need_associative
 
-Types = dict[str, pa.DataType]
+_BINDERS = {**numbers.BINDERS, **picks.BINDERS, **sets.BINDERS}
 
 
 @dataclass(frozen=True)
@@ -33,50 +35,29 @@ class BoundAggregate:
         return self._lower(ranged, interner_take)
 
 
-Parts = tuple[tuple[Partial, ...], pa.DataType, Lower]
-
-
-def bind(aggregate: Aggregate, types: Types) -> BoundAggregate:
+def bind(aggregate: Aggregate | UserAggregate, types: Types) -> BoundAggregate:
     """Choose partials and lowering by the types; columns must be known, wrong types are an error here."""
+    known = {column: plain_type(types[column]) for column in aggregate.columns}
+    if isinstance(aggregate, UserAggregate):
+        return BoundAggregate(aggregate.name, *_user(aggregate, known))
     if aggregate.function not in _BINDERS:
-        raise BadAggregate(f"there is no aggregate {aggregate.function!r}; there are {', '.join(sorted(_BINDERS))}.")
-    return BoundAggregate(aggregate.name, *_BINDERS[aggregate.function](aggregate, types))
+        there_are = ", ".join(sorted(_BINDERS))
+        raise BadAggregate(f"there is no aggregate {aggregate.function!r}; there are {there_are}.")
+    return BoundAggregate(aggregate.name, *_BINDERS[aggregate.function](aggregate, known))
 
 
-def _count(aggregate: Aggregate, types: Types) -> Parts:
-    partial = ValidCount(aggregate.columns) if aggregate.columns else RowCount()
-    return (partial,), pa.int64(), lambda ranged, take: pa.array(cells(ranged[0]), pa.int64())
+def _user(aggregate: UserAggregate, types: Types) -> Parts:
+    need_associative(aggregate)
+    if not aggregate.columns:
+        raise BadAggregate(f"{aggregate.function} has no columns. Name at least one that lift() reads.")
+    for column, type_ in types.items():
+        need_ordered(aggregate.function, column, type_)
 
+    def lower(r: tuple[Ranged, ...], _: Take) -> pa.Array:
+        absent = none_of(r[0])
+        kept = take(r[1].value, np.nonzero(~absent)[0])
+        results = aggregate.lower(tuple(plain(kept, i) for i in range(len(kept))))
+        return spread(pa.array(results, aggregate.type), absent)
 
-def _sum(aggregate: Aggregate, types: Types) -> Parts:
-    (column,) = aggregate.columns
-    if pa.types.is_floating(need_number(aggregate, column, types)):
-        floating = (ValidCount((column,)), FloatSum(column))
-        return floating, pa.float64(), lambda r, take: pa.array(cells(r[1]), pa.float64(), mask=cells(r[0]) == 0)
-    exact = (ValidCount((column,)), IntSum(column))
-    return exact, pa.int64(), lambda r, take: exact_sum(r[1].value, cells(r[0]) == 0, column)
-
-
-def _mean(aggregate: Aggregate, types: Types) -> Parts:
-    (column,) = aggregate.columns
-    if pa.types.is_floating(need_number(aggregate, column, types)):
-        floating = (ValidCount((column,)), FloatSum(column))
-        return floating, pa.float64(), lambda r, take: divide(cells(r[1]), cells(r[0]), cells(r[0]) == 0)
-    exact = (ValidCount((column,)), IntSum(column))
-    return exact, pa.float64(), lambda r, take: divide(sum_as_float(r[1].value), cells(r[0]), cells(r[0]) == 0)
-
-
-def _extreme(aggregate: Aggregate, types: Types) -> Parts:
-    (column,) = aggregate.columns
-    type_ = need_ordered(aggregate, column, types)
-    partials = (ValidCount((column,)), Min(column) if aggregate.function == "min" else Max(column))
-    return partials, type_, lambda r, take: from_codes(cells(r[1]), type_, cells(r[0]) == 0)
-
-
-_BINDERS: dict[str, Callable[[Aggregate, Types], Parts]] = {
-    "count": _count,
-    "sum": _sum,
-    "mean": _mean,
-    "min": _extreme,
-    "max": _extreme,
-}
+    partials = (ValidCount(aggregate.columns), Lifted(aggregate, aggregate.algebra.commutative))
+    return partials, aggregate.type, lower

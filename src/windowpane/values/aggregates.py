@@ -65,17 +65,17 @@ def count(column: str | None = None) -> Aggregate:
     return Aggregate("count", () if column is None else (column,), Algebra("distributive", invertible=True))
 
 
-def sum(column: str) -> Aggregate:
+def sum(column: str) -> Aggregate:  # noqa: A001 - read as `wp.sum`
     """The sum: int64 for integers (an error if it does not fit, never a wrapped value), else float64."""
     return Aggregate("sum", (column,), Algebra("distributive", invertible=True))
 
 
-def min(column: str) -> Aggregate:
+def min(column: str) -> Aggregate:  # noqa: A001 - as above
     """The least value, in the column's own type."""
     return Aggregate("min", (column,), DISTRIBUTIVE)
 
 
-def max(column: str) -> Aggregate:
+def max(column: str) -> Aggregate:  # noqa: A001 - as above
     """The largest value, in the column's own type."""
     return Aggregate("max", (column,), DISTRIBUTIVE)
 
@@ -86,7 +86,7 @@ def mean(column: str) -> Aggregate:
 
 
 def weighted_mean(value: str, weight: str) -> Aggregate:
-    """`sum(value * weight) / sum(weight)`, such as a volume-weighted average price; null if the weights sum to 0."""
+    """`sum(value * weight) / sum(weight)`, such as a volume-weighted price; null if the weights sum to 0."""
     return Aggregate("weighted_mean", (value, weight), ALGEBRAIC)
 
 

@@ -116,3 +116,22 @@ def max_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
         out[rows[start]] = most
         start = end
     return out
+
+
+@kernel
+def best_of_rows(rows: Ints, first: Ints, second: Ints, third: Ints, n_rows: int) -> Ints:
+    """The position of the tuple with the least (first, second, third) of each row; -1 where there is none."""
+    out = np.full(n_rows, -1, np.int64)
+    for i in range(len(rows)):
+        best = out[rows[i]]
+        if best >= 0:
+            if first[i] != first[best]:
+                better = first[i] < first[best]
+            elif second[i] != second[best]:
+                better = second[i] < second[best]
+            else:
+                better = third[i] < third[best]
+            if not better:
+                continue
+        out[rows[i]] = i
+    return out

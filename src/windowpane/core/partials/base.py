@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +21,10 @@ class Partial(ABC):
     time unless `commutative`.
     """
 
-    commutative: ClassVar[bool] = True
-    invertible: ClassVar[bool] = False
+    commutative: bool = True
+    invertible: bool = False
     """True if `ranges` answers by an exact difference of running values."""
-    fixed: ClassVar[bool] = True
+    fixed: bool = True
     """False if the state of a row has no constant bound (holistic)."""
 
     @abstractmethod
@@ -46,6 +45,10 @@ class Partial(ABC):
     @abstractmethod
     def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
         """The combination of rows `low[i] .. high[i]-1` in order, for every i; `low < high`."""
+
+    def id_columns(self) -> dict[int, str]:
+        """Which state columns hold interned ids, and of which input column."""
+        return {}
 
     def reduce(self, columns: Columns, starts: Ints) -> Columns:
         """Combine runs of neighbouring rows: run i is `starts[i] .. starts[i+1]-1` (the last to the end)."""
@@ -108,7 +111,9 @@ def _concat(cells: list[Cells]) -> Cells:
         return np.concatenate([c for c in cells if not isinstance(c, Ragged)])
     ends = np.cumsum([0, *(int(c.offsets[-1]) for c in ragged)])
     return Ragged(
-        np.concatenate([ragged[0].offsets[:1], *(c.offsets[1:] + e for c, e in zip(ragged, ends, strict=False))]),
+        np.concatenate(
+            [ragged[0].offsets[:1], *(c.offsets[1:] + e for c, e in zip(ragged, ends, strict=False))]
+        ),
         np.concatenate([c.values for c in ragged]),
         np.concatenate([c.weights for c in ragged]),
     )

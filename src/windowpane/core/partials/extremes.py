@@ -1,4 +1,5 @@
 """Least and largest values, kept as order-preserving integers (see `kernels/ordering.py`)."""
+# ruff: noqa: D102  (base.py says what the methods of a partial do)
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Sums: of integers exact in 96 bits, of floats in float64."""
+# ruff: noqa: D102  (base.py says what the methods of a partial do)
 
 from __future__ import annotations
 

@@ -1,0 +1,226 @@
+"""Loops over sorted runs of (value, how often): make them, merge them, and count them as a window moves.
+
+A walk keeps one histogram over the ranks of all values and moves from range to range by adding and
+removing the rows that differ. `coarse` counts whole blocks of `fine`, so that finding the k-th value
+looks at one block only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Floats, Ints
+from windowpane.core.jit import kernel
+
+BLOCK = 7
+"""Ranks per coarse count, as a power of two."""
+
+
+@kernel
+def grid_runs(rows: Ints, ranks: Ints, n_rows: int, n_ranks: int) -> tuple[Ints, Ints, Ints]:
+    """Runs by counting every (row, rank): offsets, ranks and counts."""
+    grid = np.zeros(n_rows * n_ranks, np.int64)
+    for i in range(len(rows)):
+        grid[rows[i] * n_ranks + ranks[i]] += 1
+    total = 0
+    for cell in range(len(grid)):
+        total += grid[cell] > 0
+    offsets = np.zeros(n_rows + 1, np.int64)
+    values = np.empty(total, np.int64)
+    weights = np.empty(total, np.int64)
+    n = 0
+    for row in range(n_rows):
+        for rank in range(n_ranks):
+            held = grid[row * n_ranks + rank]
+            if held > 0:
+                values[n] = rank
+                weights[n] = held
+                n += 1
+        offsets[row + 1] = n
+    return offsets, values, weights
+
+
+@kernel
+def sorted_runs(cells: Ints, weights: Ints, n_rows: int, n_ranks: int) -> tuple[Ints, Ints, Ints]:
+    """Runs of sorted cells `row * n_ranks + rank`; empty `weights` stand for ones."""
+    offsets = np.zeros(n_rows + 1, np.int64)
+    values = np.empty(len(cells), np.int64)
+    totals = np.empty(len(cells), np.int64)
+    n = 0
+    for i in range(len(cells)):
+        weight = weights[i] if len(weights) else 1
+        if i > 0 and cells[i] == cells[i - 1]:
+            totals[n - 1] += weight
+        else:
+            row = cells[i] // n_ranks
+            values[n] = cells[i] - row * n_ranks
+            totals[n] = weight
+            offsets[row + 1] += 1
+            n += 1
+    for row in range(n_rows):
+        offsets[row + 1] += offsets[row]
+    return offsets, values[:n].copy(), totals[:n].copy()
+
+
+@kernel
+def merge_runs(
+    a_offsets: Ints, a_values: Ints, a_weights: Ints, b_offsets: Ints, b_values: Ints, b_weights: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Row by row the runs of both, sorted, equal values as one."""
+    offsets = np.zeros(len(a_offsets), np.int64)
+    values = np.empty(len(a_values) + len(b_values), np.int64)
+    weights = np.empty(len(a_values) + len(b_values), np.int64)
+    n = 0
+    for row in range(len(a_offsets) - 1):
+        i, j = a_offsets[row], b_offsets[row]
+        while i < a_offsets[row + 1] or j < b_offsets[row + 1]:
+            in_a = i < a_offsets[row + 1] and (j == b_offsets[row + 1] or a_values[i] <= b_values[j])
+            in_b = j < b_offsets[row + 1] and (i == a_offsets[row + 1] or b_values[j] <= a_values[i])
+            weights[n] = 0
+            if in_a:
+                values[n] = a_values[i]
+                weights[n] += a_weights[i]
+                i += 1
+            if in_b:
+                values[n] = b_values[j]
+                weights[n] += b_weights[j]
+                j += 1
+            n += 1
+        offsets[row + 1] = n
+    return offsets, values[:n].copy(), weights[:n].copy()
+
+
+@kernel
+def _change(ranks: Ints, weights: Ints, begin: int, end: int, sign: int, fine: Ints, coarse: Ints) -> int:
+    """Add or remove runs; gives by how many the distinct values changed."""
+    distinct = 0
+    for i in range(begin, end):
+        rank = ranks[i]
+        before = fine[rank]
+        after = before + sign * weights[i]
+        fine[rank] = after
+        coarse[rank >> BLOCK] += sign * weights[i]
+        distinct += (after != 0) - (before != 0)
+    return distinct
+
+
+@kernel
+def _move(
+    ranks: Ints, weights: Ints, begin: int, end: int, new_begin: int, new_end: int, fine: Ints, coarse: Ints
+) -> int:
+    """Turn the histogram of runs [begin, end) into that of [new_begin, new_end)."""
+    if new_begin >= end or new_end <= begin:
+        distinct = _change(ranks, weights, begin, end, -1, fine, coarse)
+        return distinct + _change(ranks, weights, new_begin, new_end, 1, fine, coarse)
+    distinct = _change(ranks, weights, begin, new_begin, -1, fine, coarse)
+    distinct += _change(ranks, weights, new_begin, begin, 1, fine, coarse)
+    distinct += _change(ranks, weights, new_end, end, -1, fine, coarse)
+    return distinct + _change(ranks, weights, end, new_end, 1, fine, coarse)
+
+
+@kernel
+def _kth(fine: Ints, coarse: Ints, k: int) -> int:
+    """The rank that holds position k, counted from 0."""
+    block = 0
+    while coarse[block] <= k:
+        k -= coarse[block]
+        block += 1
+    rank = block << BLOCK
+    while fine[rank] <= k:
+        k -= fine[rank]
+        rank += 1
+    return rank
+
+
+@kernel
+def walk_quantiles(
+    ranks: Ints, weights: Ints, begin: Ints, end: Ints, order: Ints, n_ranks: int, shares: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """For each range of runs and each share: the ranks on either side of its position, and how far between.
+
+    The rank is -1 where the range is empty.
+    """
+    fine = np.zeros(n_ranks, np.int64)
+    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
+    lower = np.full((len(begin), len(shares)), -1, np.int64)
+    upper = np.full((len(begin), len(shares)), -1, np.int64)
+    part = np.zeros((len(begin), len(shares)), np.float64)
+    a = b = 0
+    for at in order:
+        _move(ranks, weights, a, b, begin[at], end[at], fine, coarse)
+        a, b = begin[at], end[at]
+        total = coarse.sum()
+        if total == 0:
+            continue
+        for s in range(len(shares)):
+            position = shares[s] * (total - 1)
+            k = int(position)
+            lower[at, s] = _kth(fine, coarse, k)
+            upper[at, s] = _kth(fine, coarse, min(k + 1, total - 1))
+            part[at, s] = position - k
+    return lower, upper, part
+
+
+@kernel
+def walk_distinct(ranks: Ints, weights: Ints, begin: Ints, end: Ints, order: Ints, n_ranks: int) -> Ints:
+    """The number of distinct values of each range of runs."""
+    fine = np.zeros(n_ranks, np.int64)
+    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
+    out = np.zeros(len(begin), np.int64)
+    a = b = distinct = 0
+    for at in order:
+        distinct += _move(ranks, weights, a, b, begin[at], end[at], fine, coarse)
+        a, b = begin[at], end[at]
+        out[at] = distinct
+    return out
+
+
+@kernel
+def walk_frequent(
+    ranks: Ints, weights: Ints, begin: Ints, end: Ints, order: Ints, n_ranks: int, most: int, share: float
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """The at most `most` most frequent ranks of each range, of those with at least `share` of the total.
+
+    Gives where each range's list begins in the flat lists, its length, and the flat ranks and counts.
+    """
+    fine = np.zeros(n_ranks, np.int64)
+    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
+    heads = np.zeros(len(begin), np.int64)
+    sizes = np.zeros(len(begin), np.int64)
+    found = np.empty(1024, np.int64)
+    counts = np.empty(1024, np.int64)
+    used = 0
+    a = b = 0
+    for at in order:
+        _move(ranks, weights, a, b, begin[at], end[at], fine, coarse)
+        a, b = begin[at], end[at]
+        while len(found) < used + min(most, n_ranks):
+            found = np.concatenate((found, np.empty_like(found)))
+            counts = np.concatenate((counts, np.empty_like(counts)))
+        heads[at] = used
+        least = max(1.0, share * coarse.sum())
+        sizes[at] = _select(fine, coarse, least, most, found[used:], counts[used:])
+        used += sizes[at]
+    return heads, sizes, found[:used].copy(), counts[:used].copy()
+
+
+@kernel
+def _select(fine: Ints, coarse: Ints, least: float, most: int, found: Ints, counts: Ints) -> int:
+    """Insertion keeps the list sorted: by count, then by rank, as ranks come in order."""
+    n = 0
+    for block in range(len(coarse)):
+        if coarse[block] < least:
+            continue
+        for rank in range(block << BLOCK, min((block + 1) << BLOCK, len(fine))):
+            held = fine[rank]
+            if held < least or (n == most and held <= counts[n - 1]):
+                continue
+            at = n if n < most else most - 1
+            while at > 0 and counts[at - 1] < held:
+                counts[at] = counts[at - 1]
+                found[at] = found[at - 1]
+                at -= 1
+            counts[at] = held
+            found[at] = rank
+            n = min(n + 1, most)
+    return n
