@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.core.arrays import Bools, Column, Ints, Values
+from windowpane.core.arrays import Bools, Column, Floats, Ints, Values
 from windowpane.values.errors import Overflow, WrongType, wrong_type
 
 if TYPE_CHECKING:
@@ -129,6 +129,13 @@ def integers(array: pa.Array) -> Values:
     return raw if raw.dtype == np.uint64 else raw.astype(np.int64, copy=False)
 
 
+def floats(array: pa.Array) -> Floats:
+    """A float array of any width as float64."""
+    # Widening a signalling NaN counts as invalid, but a NaN is what comes out.
+    with np.errstate(invalid="ignore"):
+        return raw_values(array, array.type.to_pandas_dtype()).astype(np.float64, copy=False)
+
+
 def is_integral(kind: pa.DataType) -> bool:
     """Whether `integers` reads this type."""
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind))
@@ -152,7 +159,7 @@ def _numbers(array: pa.Array, name: str) -> Values:
     if is_integral(array.type):
         return _signed(array, name)
     if pa.types.is_floating(array.type):
-        return raw_values(array, array.type.to_pandas_dtype()).astype(np.float64, copy=False)
+        return floats(array)
     if scale_of(array.type) is not None:
         return _instants(array, name)
     if pa.types.is_decimal(array.type):

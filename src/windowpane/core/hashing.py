@@ -15,11 +15,11 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Values
 from windowpane.core.columns import (
     flat,
+    floats,
     integers,
     is_integral,
     is_text,
     microseconds,
-    raw_values,
     scale_of,
     valid_mask,
 )
@@ -60,7 +60,8 @@ def words_of(array: pa.Array) -> Words | None:
         return integers(array).view(np.uint64)
     if pa.types.is_floating(array.type):
         # Adding zero turns -0.0 into 0.0; one bit pattern stands for every NaN.
-        wide = raw_values(array, array.type.to_pandas_dtype()).astype(np.float64, copy=False) + 0.0
+        with np.errstate(invalid="ignore"):
+            wide = floats(array) + 0.0
         wide[np.isnan(wide)] = np.nan
         return wide.view(np.uint64)
     if scale_of(array.type) is not None:

@@ -2,7 +2,7 @@
 
 A key is found by 128 bits of its content hash; its values are kept as Arrow arrays by id. A key of one
 64-bit column cannot collide at all. A null is a key like any other (as Spark groups nulls together), NaNs
-are one key, and -0.0 is the key 0.0. Times are told apart by their microsecond, as in Spark.
+are one key, and -0.0 is the key 0.0. Times are told apart, and kept, by their microsecond, as in Spark.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.core.arrays import Bools, Ints
-from windowpane.core.columns import flat, is_text, valid_mask
+from windowpane.core.columns import flat, is_text, microseconds, scale_of, valid_mask
 from windowpane.core.hashing import hash_columns, hashable, words_of
 from windowpane.core.kernels.hashing import Words
 from windowpane.core.kernels.keys import DONE, FOUND, Slots, encode_pairs, fill_slots
@@ -85,8 +86,8 @@ class KeyTable:
 class KeyIndex:
     """The keys seen so far: dense ids for a batch's rows, and the key values for ids.
 
-    Dictionary-encoded columns are kept and given back as their value type. Without columns (no
-    grouping) there is one key, 0, for ever.
+    `types` are those of the values given back: the value type of a dictionary, microseconds for
+    nanoseconds. Without columns (no grouping) there is one key, 0, for ever.
     """
 
     __slots__ = ("_pieces", "_table", "names", "types")
@@ -135,7 +136,7 @@ class KeyIndex:
         ids, new = self._table.encode(*pairs)
         if len(new):
             at = pa.array(new)
-            self._append([_plain(column.take(at)) for column in columns])
+            self._append([_canonical(column.take(at)) for column in columns])
         return ids
 
     def values(self, ids: Ints) -> list[pa.Array]:
@@ -195,7 +196,8 @@ class KeyIndex:
         wanted = self.types[i]
         if pa.types.is_dictionary(array.type) and not is_text(wanted):
             array = array.dictionary_decode()  # only text gains from it, and words must stay words
-        if array.type == wanted or (pa.types.is_dictionary(array.type) and array.type.value_type == wanted):
+        found = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        if wanted in (found, _coarse(found)):
             return array
         try:
             if pa.types.is_dictionary(array.type):
@@ -227,7 +229,7 @@ def _stored(name: str, kind: pa.DataType) -> pa.DataType:
     if not hashable(kind):
         remedy = "Use one field of it as the key, or turn it into text first."
         raise wrong_type(name, kind, "a key of plain values", remedy)
-    return flat(pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)).type
+    return _coarse(flat(pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)).type)
 
 
 def _with_nulls(words: Words, valid: Bools | None) -> tuple[Words, Words]:
@@ -237,12 +239,32 @@ def _with_nulls(words: Words, valid: Bools | None) -> tuple[Words, Words]:
     return np.where(valid, words, np.uint64(0)), (~valid).astype(np.uint64)
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    return flat(array.dictionary_decode()) if pa.types.is_dictionary(array.type) else array
+def _canonical(array: pa.Array) -> pa.Array:
+    """One form for all values that are one key, so that the first to come does not show in the results."""
+    if pa.types.is_dictionary(array.type):
+        return flat(array.dictionary_decode())
+    if pa.types.is_floating(array.type):
+        words = words_of(array)
+        wide = pa.array(words.view(np.float64), from_pandas=False) if words is not None else array
+        return pc.if_else(array.is_valid(), wide, None).cast(array.type)
+    if _coarse(array.type) != array.type:
+        floored = pa.array(microseconds(array)[0])
+        return pc.if_else(array.is_valid(), floored, None).view(_coarse(array.type))
+    return array
+
+
+def _coarse(kind: pa.DataType) -> pa.DataType:
+    """The type in which keys are kept: microseconds where the column has nanoseconds."""
+    if scale_of(kind) != -1_000:
+        return kind
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def _written(table: pa.Table) -> bytes:
-    batch = table.combine_chunks().to_batches()[0]
+    # Taking every row makes fresh buffers: slices would carry bytes of their neighbours into the block.
+    batch = table.combine_chunks().to_batches()[0].take(pa.array(np.arange(table.num_rows)))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -67,9 +67,7 @@ def hash_words(words: Words, valid: npt.NDArray[np.bool_], h1: Words, h2: Words)
 
 
 @kernel
-def hash_bytes(
-    data: Words, offsets: Offsets, valid: npt.NDArray[np.bool_], h1: Words, h2: Words
-) -> None:
+def hash_bytes(data: Words, offsets: Offsets, valid: npt.NDArray[np.bool_], h1: Words, h2: Words) -> None:
     """Fold byte strings into both hashes, eight bytes at a time.
 
     String i is bytes `offsets[i] - offsets[0]` to `offsets[i+1] - offsets[0]` of `data`, whose words are
