@@ -1,13 +1,13 @@
 """Loops that fold tuples into rows. Rows come mostly in runs, so each run is reduced in registers.
 
-Nulls are removed by the caller: a compressed copy costs less than a second set of kernels.
+Nulls are filled with a neutral value or removed by the caller: a copy costs less than more kernels.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from windowpane.core.arrays import Floats, Ints
+from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
 
 
@@ -66,7 +66,10 @@ def sum_floats(rows: Ints, values: Floats, n_rows: int) -> Floats:
     start = 0
     while start < len(rows):
         end = run_end(rows, start)
-        out[rows[start]] += sum_slice(values, start, end)
+        if end - start == 1:
+            out[rows[start]] += values[start]
+        else:
+            out[rows[start]] += sum_slice(values, start, end)
         start = end
     return out
 
@@ -122,16 +125,43 @@ def max_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
 def best_of_rows(rows: Ints, first: Ints, second: Ints, third: Ints, n_rows: int) -> Ints:
     """The position of the tuple with the least (first, second, third) of each row; -1 where there is none."""
     out = np.full(n_rows, -1, np.int64)
-    for i in range(len(rows)):
-        best = out[rows[i]]
-        if best >= 0:
-            if first[i] != first[best]:
-                better = first[i] < first[best]
-            elif second[i] != second[best]:
-                better = second[i] < second[best]
-            else:
-                better = third[i] < third[best]
-            if not better:
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        best = out[rows[start]]
+        if best < 0:
+            best = start
+        a, b, c = first[best], second[best], third[best]
+        for i in range(start, end):
+            if first[i] > a:
                 continue
-        out[rows[i]] = i
+            if first[i] < a or second[i] < b or (second[i] == b and third[i] < c):
+                best = i
+                a, b, c = first[i], second[i], third[i]
+        out[rows[start]] = best
+        start = end
     return out
+
+
+@kernel
+def count_valid(rows: Ints, valid: Bools, n_rows: int) -> Ints:
+    """The number of valid tuples of each row."""
+    out = np.zeros(n_rows, np.int64)
+    start = 0
+    while start < len(rows):
+        end = run_end(rows, start)
+        held = 0
+        for i in range(start, end):
+            held += valid[i]
+        out[rows[start]] += held
+        start = end
+    return out
+
+
+@kernel
+def magnitude(values: Ints) -> np.int64:
+    """A number of at least as many bits as any of the values without its sign."""
+    bits = np.int64(0)
+    for value in values:
+        bits |= value ^ (value >> 63)
+    return bits

@@ -29,6 +29,8 @@ def fold_moments(rows: Ints, values: Floats, n_rows: int) -> tuple[Ints, Floats,
 @kernel
 def _moments_of(values: Floats, start: int, end: int) -> tuple[float, float]:
     size = end - start
+    if size == 1:
+        return values[start], values[start] - values[start]
     centre = sum_slice(values, start, end) / size
     if not np.isfinite(centre):
         # The sum may have overflowed although the mean does not.

@@ -17,6 +17,41 @@ BLOCK = 7
 
 
 @kernel
+def number(values: Ints) -> tuple[Ints, Ints]:
+    """The distinct values in order of appearance, and the index of each value among them."""
+    bits = 10
+    slots = np.full(1 << bits, -1, np.int64)
+    found = np.empty(len(values), np.int64)
+    index = np.empty(len(values), np.int64)
+    used = 0
+    for i in range(len(values)):
+        at = _slot(values[i], bits)
+        while slots[at] >= 0 and found[slots[at]] != values[i]:
+            at = (at + 1) & (len(slots) - 1)
+        if slots[at] < 0:
+            slots[at] = used
+            found[used] = values[i]
+            used += 1
+        index[i] = slots[at]
+        if 2 * used >= len(slots):
+            bits += 2
+            slots = np.full(1 << bits, -1, np.int64)
+            for known in range(used):
+                at = _slot(found[known], bits)
+                while slots[at] >= 0:
+                    at = (at + 1) & (len(slots) - 1)
+                slots[at] = known
+    return found[:used].copy(), index
+
+
+@kernel
+def _slot(value: int, bits: int) -> np.int64:
+    """Fibonacci hashing by the top bits: codes of floats often differ in their upper bits only."""
+    mixed = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(64 - bits))
+
+
+@kernel
 def grid_runs(rows: Ints, ranks: Ints, n_rows: int, n_ranks: int) -> tuple[Ints, Ints, Ints]:
     """Runs by counting every (row, rank): offsets, ranks and counts."""
     grid = np.zeros(n_rows * n_ranks, np.int64)

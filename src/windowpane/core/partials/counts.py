@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Ragged, Tuples, Values
-from windowpane.core.kernels.folds import count
+from windowpane.core.kernels.folds import count, count_valid
 from windowpane.core.partials.base import Partial
-from windowpane.core.partials.reading import present_rows
+from windowpane.core.partials.reading import all_valid
 
 
 def plain(columns: Columns, at: int) -> Values:
@@ -68,4 +68,5 @@ class ValidCount(_Count):
     columns: tuple[str, ...]
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        return (count(present_rows(tuples, rows, self.columns), n_rows),)
+        mask = all_valid(tuples, self.columns)
+        return (count(rows, n_rows) if mask is None else count_valid(rows, mask, n_rows),)

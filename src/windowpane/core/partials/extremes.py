@@ -13,7 +13,14 @@ from windowpane.core.kernels.ordering import encode
 from windowpane.core.kernels.segments import max_ranges, min_ranges
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.counts import plain
-from windowpane.core.partials.reading import present_values
+from windowpane.core.partials.reading import all_valid
+
+_LEAST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def _codes(tuples: Tuples, column: str, fill: int) -> Ints:
+    codes, mask = encode(tuples.columns[column].values), all_valid(tuples, (column,))
+    return codes if mask is None else np.where(mask, codes, np.int64(fill))
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,11 @@ class Min(Partial):
     column: str
 
     def identity(self, n: int) -> Columns:
-        return (np.full(n, np.iinfo(np.int64).max, np.int64),)
+        return (np.full(n, _LARGEST, np.int64),)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        values, rows = present_values(tuples, rows, self.column)
-        return (min_ints(rows, encode(values), n_rows),)
+        codes = _codes(tuples, self.column, _LARGEST)
+        return (min_ints(rows, codes, n_rows),)
 
     def combine(self, a: Columns, b: Columns) -> Columns:
         return (np.minimum(plain(a, 0), plain(b, 0)),)
@@ -43,11 +50,11 @@ class Max(Partial):
     column: str
 
     def identity(self, n: int) -> Columns:
-        return (np.full(n, np.iinfo(np.int64).min, np.int64),)
+        return (np.full(n, _LEAST, np.int64),)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        values, rows = present_values(tuples, rows, self.column)
-        return (max_ints(rows, encode(values), n_rows),)
+        codes = _codes(tuples, self.column, _LEAST)
+        return (max_ints(rows, codes, n_rows),)
 
     def combine(self, a: Columns, b: Columns) -> Columns:
         return (np.maximum(plain(a, 0), plain(b, 0)),)

@@ -11,7 +11,7 @@ from windowpane.core.arrays import Columns, Ints, Tuples
 from windowpane.core.kernels.folds import count
 from windowpane.core.partials.base import Partial, take
 from windowpane.core.partials.counts import plain
-from windowpane.core.partials.reading import present
+from windowpane.core.partials.reading import group, present
 from windowpane.core.partials.tree import combine_ranges
 from windowpane.values.user_aggregates import UserAggregate
 
@@ -33,9 +33,8 @@ class Lifted(Partial):
         state: Columns = self.aggregate.lifted(
             *(kept.columns[name].values for name in self.aggregate.columns)
         )
-        if bool((rows[1:] < rows[:-1]).any()):
-            order = np.argsort(rows, kind="stable")
-            state = take(state, order)
+        order = group(rows, n_rows)
+        state = state if order is None else take(state, order)
         sizes = count(rows, n_rows)
         ends = np.cumsum(sizes)
         held = np.nonzero(sizes)[0]

@@ -33,10 +33,11 @@ class Lists(Partial):
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
         kept, rows = present(tuples, rows, (self.column,))
-        order = np.lexsort((order_of(kept, self.column), kept.time, rows))
+        order = _order(rows, kept.time, order_of(kept, self.column))
         offsets = np.zeros(n_rows + 1, np.int64)
         np.cumsum(count(rows, n_rows), out=offsets[1:])
-        values = kept.columns[self.column].values[order]
+        values = kept.columns[self.column].values
+        values = values.copy() if order is None else values[order]
         return (Ragged(offsets, values, np.ones(len(values), np.int64)),)
 
     def combine(self, a: Columns, b: Columns) -> Columns:
@@ -48,3 +49,11 @@ class Lists(Partial):
 
     def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
         return (gather(ragged(columns), low, high),)
+
+
+def _order(rows: Ints, time: Ints, value: Ints) -> Ints | None:
+    """The order by row, time and value; None if the tuples are in it already, as in most files."""
+    same = rows[1:] == rows[:-1]
+    tied = same & (time[1:] == time[:-1])
+    falls = (rows[1:] < rows[:-1]) | (same & (time[1:] < time[:-1])) | (tied & (value[1:] < value[:-1]))
+    return np.lexsort((value, time, rows)) if falls.any() else None

@@ -48,8 +48,10 @@ class Pick(Partial):
         at = best_of_rows(rows, keys[0], keys[1], keys[-1], n_rows)
         held = np.nonzero(at >= 0)[0]
         result = self.identity(n_rows)
-        for cells, source in zip(result, (np.ones_like(rows), *keys, self._values(kept)), strict=True):
-            cells[held] = source[at[held]]  # type: ignore[index]
+        plain(result, 0)[held] = 1
+        for i, source in enumerate((*keys, kept.columns[self.column].values), start=1):
+            # Adding 0 makes one zero of -0.0 and 0.0, which are equal in order.
+            plain(result, i)[held] = source[at[held]] + 0
         return result
 
     def _keys(self, tuples: Tuples) -> tuple[Ints, ...]:
@@ -58,10 +60,6 @@ class Pick(Partial):
             return (~tuples.time, ~order) if self.which == "last" else (tuples.time, order)
         by = encode(tuples.columns[self.by].values)
         return (~by if self.which == "arg_max" else by), tuples.time, order
-
-    def _values(self, tuples: Tuples) -> Ints:
-        # Adding 0 makes one zero of -0.0 and 0.0, which are equal in order.
-        return tuples.columns[self.column].values + 0
 
     def combine(self, a: Columns, b: Columns) -> Columns:
         second = _before(b, a)

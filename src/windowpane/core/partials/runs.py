@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Ragged, Tuples
-from windowpane.core.kernels.cells import hash_cells
 from windowpane.core.kernels.ordering import encode
-from windowpane.core.kernels.value_counts import grid_runs, merge_runs, sorted_runs
+from windowpane.core.kernels.value_counts import grid_runs, merge_runs, number, sorted_runs
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.reading import present_values
 
@@ -42,7 +41,7 @@ def gather(cells: Ragged, low: Ints, high: Ints) -> Ragged:
 
 def rank(values: Ints) -> tuple[Ints, Ints]:
     """The distinct values, sorted, and the index of each value among them."""
-    distinct, numbers = hash_cells(values)
+    distinct, numbers = number(values)
     order = np.argsort(distinct)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

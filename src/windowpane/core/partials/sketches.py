@@ -18,10 +18,9 @@ import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Tuples, Values
 from windowpane.core.kernels.folds import count
-from windowpane.core.kernels.ordering import encode
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.counts import plain
-from windowpane.core.partials.reading import floats, order_of, present, present_values
+from windowpane.core.partials.reading import floats, group, order_of, present, present_values
 from windowpane.core.partials.runs import fold_runs
 from windowpane.core.partials.tree import combine_ranges
 
@@ -124,8 +123,8 @@ class Kll(_Sketch):
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
         values, rows = present_values(tuples, rows, self.column)
-        order = np.lexsort((encode(values), rows))  # by value too: the same batch gives the same sketch
-        values = floats(values)[order]
+        order = group(rows, n_rows)
+        values = floats(values if order is None else values[order])
         ends = np.cumsum(count(rows, n_rows))
         cells = np.full(n_rows, None, np.object_)
         for row in np.nonzero(np.diff(ends, prepend=0))[0]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Tuples, Values
-from windowpane.core.kernels.folds import count, sum_floats, sum_ints, sum_small_ints
+from windowpane.core.kernels.folds import count, magnitude, sum_floats, sum_ints, sum_small_ints
 from windowpane.core.kernels.segments import sum_ranges
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.counts import plain, prefix_ranges
-from windowpane.core.partials.reading import floats, present, present_values
+from windowpane.core.partials.reading import filled, floats, present, present_values
 
 _LOWER = np.int64(0xFFFFFFFF)
 
@@ -23,10 +23,7 @@ def _normal(high: Ints, low: Ints) -> Columns:
 
 
 def _fit_one_word(values: Ints) -> bool:
-    if len(values) == 0:
-        return True
-    largest = max(abs(int(values.min())), abs(int(values.max())))
-    return len(values) * largest < 2**62
+    return len(values).bit_length() + int(magnitude(values)).bit_length() <= 62
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class IntSum(Partial):
         return np.zeros(n, np.int64), np.zeros(n, np.int64)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        values, rows = present_values(tuples, rows, self.column)
+        values = filled(tuples, self.column, 0)
         if _fit_one_word(values):
             totals = sum_small_ints(rows, values, n_rows)
             return totals >> 32, totals & _LOWER
@@ -77,8 +74,7 @@ class FloatSum(_FloatSums):
         return (np.zeros(n, np.float64),)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        values, rows = present_values(tuples, rows, self.column)
-        return (sum_floats(rows, floats(values), n_rows),)
+        return (sum_floats(rows, floats(filled(tuples, self.column, 0)), n_rows),)
 
 
 @dataclass(frozen=True)
