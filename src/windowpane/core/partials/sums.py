@@ -54,7 +54,8 @@ class _FloatSums(Partial):
     """Parallel sums. Not inverted: a difference would cancel digits and keep NaN and inf for ever."""
 
     def combine(self, a: Columns, b: Columns) -> Columns:
-        return tuple(plain(a, i) + plain(b, i) for i in range(len(a)))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return tuple(plain(a, i) + plain(b, i) for i in range(len(a)))
 
     def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
         return tuple(self._range(plain(columns, i), low, high) for i in range(len(columns)))
