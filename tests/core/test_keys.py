@@ -217,3 +217,20 @@ def test_a_column_of_another_type_is_cast_or_refused():
         index.encode([pa.array(["x"])])
     with pytest.raises(WrongType, match=r"'s' has type struct.*Use one field"):
         KeyIndex(["s"], [pa.struct([("a", pa.int64())])])
+
+
+def test_no_flipped_bit_crashes_the_reading_of_a_block():
+    names, types = ["t", "n"], [pa.string(), pa.int64()]
+    index = KeyIndex(names, types)
+    texts = [None if i % 5 == 0 else "x" * (i % 9) + str(i) for i in range(100)]
+    index.encode([pa.array(texts), pa.array(range(100))])
+    data = index.blocks()["keys-000000"]
+    refused = 0
+    for bit in np.random.default_rng(1).integers(0, 8 * len(data), 1000).tolist():
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            KeyIndex.restore(names, types, {"keys-000000": bytes(damaged)})
+        except BadState:
+            refused += 1
+    assert refused > 100

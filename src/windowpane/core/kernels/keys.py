@@ -23,7 +23,7 @@ _0, _1, _32 = np.uint64(0), np.uint64(1), np.uint64(32)
 @kernel
 def _home(a: np.uint64, mask: np.uint64) -> np.uint64:
     """Where a key is first looked for. Words such as 0, 1000, 2000 need the mixing, hashes do not mind."""
-    x = a * _E
+    x = (a ^ (a >> _32)) * _E
     x = (x ^ (x >> _32)) * _A
     return (x >> _32) & mask
 
