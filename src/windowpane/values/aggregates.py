@@ -173,7 +173,7 @@ def top_k(column: str, k: int) -> Aggregate:
 
 
 def collect(column: str) -> Aggregate:
-    """All values as a list in the order of time; of equal times in the order of values."""
+    """All values as a list in the order of time; equal times in an order that only their content decides."""
     return Aggregate("collect", (column,), Algebra("holistic", commutative=False))
 
 

@@ -87,7 +87,7 @@ def check_algebra(
     subject = Subject(
         aggregate.function, aggregate.algebra, rows, aggregate.lifted(*arrays), _take,
         aggregate.combine, lambda state: np.asarray(aggregate.lower(state)).tolist(),
-        lambda n: tuple(np.full(n, part) for part in aggregate.identity()),
+        aggregate.identities,
         aggregate.invert if aggregate.can_invert else None, tolerance,
     )  # fmt: skip
     check_laws(subject, tries=tries, seed=seed)

@@ -83,6 +83,13 @@ class UserAggregate(ABC):
         """True if the subclass has an `invert`."""
         return type(self).invert is not UserAggregate.invert
 
+    def identities(self, n: int) -> State:
+        """The identity n times over. Text goes into object arrays: others would cut it to a fixed width."""
+        parts = self.identity()
+        return tuple(
+            np.full(n, part, np.object_ if isinstance(part, str | bytes) else None) for part in parts
+        )
+
     def lifted(self, *arrays: Array) -> State:
         """What `lift` gives, checked for its shape."""
         partial: object = self.lift(*arrays)
@@ -98,7 +105,7 @@ class UserAggregate(ABC):
                     f"{self.function}: lift() gave part {i} with shape {np.shape(part)} for {size} tuples. "
                     "Return one entry per tuple."
                 )
-        return partial
+        return tuple(part.astype(np.object_) if part.dtype.kind in "SU" else part for part in partial)
 
 
 def _shape(partial: object) -> str:

@@ -24,7 +24,7 @@ class Lifted(Partial):
     commutative: bool = True
 
     def identity(self, n: int) -> Columns:
-        return tuple(np.full(n, part) for part in self.aggregate.identity())
+        return self.aggregate.identities(n)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
         kept, rows = present(tuples, rows, self.aggregate.columns)

@@ -10,13 +10,13 @@ import numpy as np
 from windowpane.core.arrays import Columns, Ints, Ragged, Tuples
 from windowpane.core.kernels.folds import count
 from windowpane.core.partials.base import Partial, concat, take
-from windowpane.core.partials.reading import order_of, present
+from windowpane.core.partials.reading import group, present_values
 from windowpane.core.partials.runs import gather, ragged
 
 
 @dataclass(frozen=True)
 class Lists(Partial):
-    """All values of a row in the order of time, of equal times in the order of values."""
+    """All values of a row in the order given, which is that of time."""
 
     column: str
     floating: bool = False
@@ -32,11 +32,11 @@ class Lists(Partial):
         return {0: self.column} if self.text else {}
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        kept, rows = present(tuples, rows, (self.column,))
-        order = _order(rows, kept.time, order_of(kept, self.column))
+        values, rows = present_values(tuples, rows, self.column)
+        order = group(rows, n_rows)
         offsets = np.zeros(n_rows + 1, np.int64)
         np.cumsum(count(rows, n_rows), out=offsets[1:])
-        values = kept.columns[self.column].values
+        # A copy, as the values may be a view of a batch that would stay in memory for their sake.
         values = values.copy() if order is None else values[order]
         return (Ragged(offsets, values, np.ones(len(values), np.int64)),)
 
@@ -49,11 +49,3 @@ class Lists(Partial):
 
     def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
         return (gather(ragged(columns), low, high),)
-
-
-def _order(rows: Ints, time: Ints, value: Ints) -> Ints | None:
-    """The order by row, time and value; None if the tuples are in it already, as in most files."""
-    same = rows[1:] == rows[:-1]
-    tied = same & (time[1:] == time[:-1])
-    falls = (rows[1:] < rows[:-1]) | (same & (time[1:] < time[:-1])) | (tied & (value[1:] < value[:-1]))
-    return np.lexsort((value, time, rows)) if falls.any() else None

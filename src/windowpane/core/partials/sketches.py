@@ -57,7 +57,6 @@ def _cells(sketches: list[bytes | None]) -> Values:
 
 
 _SEED_HASH = struct.unpack_from("<H", datasketches.update_theta_sketch().compact().serialize(), 6)[0]
-_ALL = 2**63 - 1
 _FLAGS = 2 | 8 | 16  # read-only, compact, ordered
 _MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
@@ -94,11 +93,13 @@ class Theta(_Sketch):
     def _write(self, hashes: Ints) -> bytes:
         """The sketch of sorted, distinct hashes: all that fit, and the first that does not as the bound."""
         room = 1 << self.lg_k
-        theta = int(hashes[room]) if len(hashes) > room else _ALL
-        kept = hashes[:room]
-        longs = 2 if theta == _ALL else 3
-        head = struct.pack("<BBBBBBHII", longs, 3, 3, 0, 0, _FLAGS, _SEED_HASH, len(kept), 0)
-        return head + (b"" if theta == _ALL else struct.pack("<Q", theta)) + kept.astype("<i8").tobytes()
+        words: list[int] = []
+        if len(hashes) > 1:
+            words.append(min(len(hashes), room))
+        if len(hashes) > room:
+            words.append(int(hashes[room]))
+        head = struct.pack("<BBBBBBH", 1 + len(words), 3, 3, 0, 0, _FLAGS, _SEED_HASH)
+        return head + struct.pack(f"<{len(words)}Q", *words) + hashes[:room].astype("<i8").tobytes()
 
     def union(self, sketches: Iterable[bytes]) -> bytes:
         union = datasketches.theta_union(self.lg_k)
