@@ -38,6 +38,26 @@ def shifted(time: int, lateness: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """The keys of a lane: how many there are, and the scope in which each key's positions are counted.
+
+    `scope_of_key` is None where positions count the whole stream.
+    """
+
+    n_keys: int
+    scope_of_key: Ints | None = None
+
+    @property
+    def n_scopes(self) -> int:
+        """How many scopes there are."""
+        return 1 if self.scope_of_key is None else int(self.scope_of_key.max(initial=-1)) + 1
+
+    def scope(self, key: Ints) -> Ints:
+        """The scope of each key."""
+        return np.zeros(len(key), np.int64) if self.scope_of_key is None else self.scope_of_key[key]
+
+
+@dataclass(frozen=True, slots=True)
 class Emission:
     """Answers of one lane: windows of keys, and for each the rows `[low, high)` of a table.
 

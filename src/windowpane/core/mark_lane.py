@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples, concat_tuples, no_tuples
-from windowpane.core.emission import Emission, Moment, reconcile
+from windowpane.core.emission import Emission, Group, Moment, reconcile
 from windowpane.core.fold import fold_slices
 from windowpane.core.kernels import ranks as kernels
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
@@ -63,9 +63,9 @@ class MarkLane:
     pending: Tuples
     ledger: Ledger
 
-    def step(self, tuples: Tuples, n_keys: int, moment: Moment) -> tuple[MarkLane, list[Emission]]:
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[MarkLane, list[Emission]]:
         """Settle, answer the windows whose closing marker is below the punctuation."""
-        s = settle(self.pending, tuples, moment.settled)
+        s, n_keys = settle(self.pending, tuples, moment.settled), group.n_keys
         kept = self._follow(self.rows, self.markers.grown(n_keys), s.settled, n_keys)
         lane, answers = self, []
         if not (moment.lateness or moment.early):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from windowpane.core.arrays import Tuples, concat_tuples, no_tuples
-from windowpane.core.emission import Emission, Moment
+from windowpane.core.emission import Emission, Group, Moment
 from windowpane.core.pending import settle
 from windowpane.core.slice_lane import SliceLane, SliceSpec, new_slice_lane
 
@@ -22,10 +22,10 @@ class OrderedLane:
     slices: SliceLane
     pending: Tuples
 
-    def step(self, tuples: Tuples, n_keys: int, moment: Moment) -> tuple[OrderedLane, list[Emission]]:
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[OrderedLane, list[Emission]]:
         """Settle what the punctuation allows, answer what closed, forget what no window needs."""
         s = settle(self.pending, tuples, moment.settled)
-        slices = self.slices
+        slices, n_keys = self.slices, group.n_keys
         kept = slices.insert(slices.rows_of(s.settled, n_keys), n_keys)
         view, fresh = kept, slices.rows_of(no_tuples(), n_keys)
         if moment.lateness or moment.early:

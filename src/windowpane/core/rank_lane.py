@@ -17,7 +17,7 @@ import numpy as np
 
 from windowpane.core.arrays import ALWAYS, Bools, Ints, Tuples, no_tuples
 from windowpane.core.edges import Edges, edges_of
-from windowpane.core.emission import Emission, Moment, first_answers, identities, reconcile
+from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile
 from windowpane.core.extents import Extents, WindowList, extents
 from windowpane.core.fold import fold
 from windowpane.core.kernels import ranks as kernels
@@ -68,26 +68,25 @@ class RankLane:
     ledger: Ledger
 
     def step(
-        self, tuples: Tuples, n_keys: int, scope_of_key: Ints | None, moment: Moment
+        self, tuples: Tuples, group: Group, moment: Moment
     ) -> tuple[RankLane, list[Emission]]:
         """Settle, answer the windows whose last position is known, forget the rest."""
-        n_scopes = 1 if scope_of_key is None else int(scope_of_key.max(initial=-1)) + 1
-        lane = self._grown(n_scopes)
+        lane = self._grown(group.n_scopes)
         bound = ALWAYS if self.spec.arrival else moment.settled
         s = settle(lane.pending, tuples, bound) if not self.spec.arrival else None
         ready = tuples if s is None else s.settled
         before = lane.settled
-        table, settled = lane._insert(lane.table, lane.settled, ready, n_keys, scope_of_key)
+        table, settled = lane._insert(lane.table, lane.settled, ready, group)
         kept = replace(lane, table=table, settled=settled, pending=no_tuples() if s is None else s.waiting)
         if s is None or not (moment.lateness or moment.early):
             view, total, closed, least = table, settled, settled, None
         else:
-            view, total = lane._insert(table, settled, s.waiting, n_keys, scope_of_key)
-            closed = settled + _per_scope(s.waiting.take(s.waiting.time < moment.bound), n_scopes, scope_of_key)
-            least = _first_fresh(s.settled_fresh, s.settled, s.waiting_fresh, s.waiting, before, scope_of_key)
+            view, total = lane._insert(table, settled, s.waiting, group)
+            closed = settled + _per_scope(s.waiting.take(s.waiting.time < moment.bound), group)
+            least = _first_fresh(s.settled_fresh, s.settled, s.waiting_fresh, s.waiting, before, group)
         drained = moment.bound == ALWAYS
-        answered, answers = kept._answer(view, total, closed, before, least, n_keys, scope_of_key, moment, drained)
-        return answered._forget(scope_of_key), answers
+        answered, answers = kept._answer(view, total, closed, before, least, group, moment, drained)
+        return answered._forget(group), answers
 
     def _grown(self, n_scopes: int) -> RankLane:
         more = n_scopes - len(self.settled)
@@ -99,14 +98,13 @@ class RankLane:
         )
 
     def _insert(
-        self, table: SliceTable, counts: Ints, tuples: Tuples, n_keys: int, scope_of_key: Ints | None
+        self, table: SliceTable, counts: Ints, tuples: Tuples, group: Group
     ) -> tuple[SliceTable, Ints]:
         if len(tuples) == 0:
             return table, counts
         counts = counts.copy()
-        scope = np.zeros(len(tuples), np.int64) if scope_of_key is None else scope_of_key[tuples.key]
-        rank = kernels.number_tuples(scope, counts)
-        return table.insert(fold(self.spec.layout, tuples, rank, self.spec.edges, n_keys)), counts
+        rank = kernels.number_tuples(group.scope(tuples.key), counts)
+        return table.insert(fold(self.spec.layout, tuples, rank, self.spec.edges, group.n_keys)), counts
 
     def _answer(  # noqa: PLR0913 - one call, and every argument is a different array
         self,
@@ -115,8 +113,7 @@ class RankLane:
         closed: Ints,
         before: Ints,
         least: Ints | None,
-        n_keys: int,
-        scope_of_key: Ints | None,
+        group: Group,
         moment: Moment,
         drained: bool,  # noqa: FBT001
     ) -> tuple[RankLane, list[Emission]]:
@@ -125,8 +122,8 @@ class RankLane:
         upto = total + self.spec.longest - 1 if drained else closed
         if moment.lateness and least is not None:
             listed = self._windows(before, upto, total)
-            table, pairs = self._extents(view, listed, n_keys, scope_of_key)
-            touched = listed.high[pairs.window] > least[_scopes(pairs, scope_of_key)]
+            table, pairs = self._extents(view, listed, group)
+            touched = listed.high[pairs.window] > least[group.scope(pairs.key)]
             found, known = reconcile(
                 layout, table, identities(listed, pairs), (pairs.low, pairs.high), touched, self.ledger
             )
@@ -135,60 +132,60 @@ class RankLane:
             answers, lane = found, replace(self, ledger=known)
         else:
             listed = self._windows(self.done, upto, total)
-            table, pairs = self._extents(view, listed, n_keys, scope_of_key)
+            table, pairs = self._extents(view, listed, group)
             answers = [first_answers(layout, table, listed, pairs, final=True)]
         if moment.early and not drained:
             open_ = self._windows(closed, total + self.spec.longest - 1, total)
-            table, pairs = self._extents(view, open_, n_keys, scope_of_key)
+            table, pairs = self._extents(view, open_, group)
             if least is not None:
-                pairs = pairs.take(open_.high[pairs.window] > least[_scopes(pairs, scope_of_key)])
+                pairs = pairs.take(open_.high[pairs.window] > least[group.scope(pairs.key)])
             answers.append(first_answers(layout, table, open_, pairs, final=False))
         return replace(lane, done=np.maximum(self.done, upto)), [a for a in answers if len(a)]
 
     def _windows(self, after: Ints, upto: Ints, total: Ints) -> WindowList:
         """The windows with `after < end <= upto` of every scope that hold a position below `total`."""
-        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
         changed = np.nonzero(upto > after)[0]
-        for number, window in zip(self.spec.number, self.spec.windows, strict=True):
-            last = np.minimum(upto[changed], total[changed] + window.size - 1) // window.slide
-            first = after[changed] // window.slide + 1
-            sizes = np.maximum(last - first + 1, 0)
-            scope = np.repeat(changed, sizes)
-            step = np.arange(len(scope)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            end = (np.repeat(first, sizes) + step) * window.slide
-            parts.append((np.full(len(end), number, np.int64), end - window.size, end, scope))
-        definition, start, end, scope = (np.concatenate([p[i] for p in parts]) for i in range(4))
-        if not self.spec.scoped:
-            scope = np.full(len(scope), -1, np.int64)
-        listed = WindowList(definition, start, end, start, end, scope)
-        return listed.take(np.lexsort((end, definition, scope)))
+        size = np.array([window.size for window in self.spec.windows], np.int64)
+        slide = np.array([window.slide for window in self.spec.windows], np.int64)
+        last = np.minimum(upto[changed][:, None], total[changed][:, None] + size - 1) // slide
+        first = after[changed][:, None] // slide + 1
+        sizes = np.maximum(last - first + 1, 0).ravel()
+        cell = np.repeat(np.arange(len(sizes)), sizes)
+        which = cell % len(size)
+        step = np.arange(len(cell)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        end = (first.ravel()[cell] + step) * slide[which]
+        scope = changed[cell // len(size)] if self.spec.scoped else np.full(len(cell), -1, np.int64)
+        start = end - size[which]
+        definition = np.array(self.spec.number, np.int64)[which]
+        # built scope by scope, definition by definition, with rising ends: sorted as a list must be
+        return WindowList(definition, start, end, start, end, scope)
 
     def _extents(
-        self, view: SliceTable, listed: WindowList, n_keys: int, scope_of_key: Ints | None
+        self, view: SliceTable, listed: WindowList, group: Group
     ) -> tuple[Rows, Extents]:
-        table = view.for_windows(np.unique(np.concatenate([listed.low, listed.high])), n_keys)
-        return table, extents(table, listed, scope_of_key if self.spec.scoped else None)
+        table = view.for_windows(np.unique(np.concatenate([listed.low, listed.high])), group.n_keys)
+        return table, extents(table, listed, group.scope_of_key if self.spec.scoped else None)
 
-    def _forget(self, scope_of_key: Ints | None) -> RankLane:
+    def _forget(self, group: Group) -> RankLane:
         """Drop slices that no window to come can hold; a scope at rest keeps its last positions."""
         horizon = np.minimum(self.settled, self.done) - self.spec.longest
         ledger = self.ledger
         if len(ledger):
-            scope = _scope(ledger.windows.key, scope_of_key)
+            scope = group.scope(ledger.windows.key)
             ledger = ledger.select(ledger.closes > self.settled[scope])
-        if scope_of_key is None:
-            edge = int(self.spec.edges.floor(np.array([int(horizon[0])]))[0])
+        if group.scope_of_key is None:
+            edge = int(self.spec.edges.floor(horizon[:1])[0])
             return replace(self, table=self.table.forget(edge, None), ledger=ledger)
-        return replace(self, table=self._swept(horizon, scope_of_key), ledger=ledger)
+        return replace(self, table=self._swept(horizon, group), ledger=ledger)
 
-    def _swept(self, horizon: Ints, scope_of_key: Ints) -> SliceTable:
+    def _swept(self, horizon: Ints, group: Group) -> SliceTable:
         """Scopes advance at their own pace, so stale rows are swept out once they could be the majority."""
         live = int(np.minimum(self.settled, 2 * self.spec.longest).sum())
         if len(self.table) <= 2 * live + 1024 or not self.table.segments:
             return self.table
         segments = []
         for segment in self.table.segments:
-            edge = self.spec.edges.floor(horizon[scope_of_key[segment.rows.key]])
+            edge = self.spec.edges.floor(horizon[group.scope(segment.rows.key)])
             rows = segment.rows.take(segment.rows.start >= edge)
             segments += [replace(segment, rows=rows)] if len(rows) else []
         return replace(self.table, segments=tuple(segments))
@@ -199,26 +196,20 @@ class RankLane:
         return self.table.nbytes + tuple_bytes(self.pending) + self.settled.nbytes + self.done.nbytes
 
 
-def _scope(key: Ints, scope_of_key: Ints | None) -> Ints:
-    return np.zeros(len(key), np.int64) if scope_of_key is None else scope_of_key[key]
 
 
-def _scopes(pairs: Extents, scope_of_key: Ints | None) -> Ints:
-    return _scope(pairs.key, scope_of_key)
-
-
-def _per_scope(tuples: Tuples, n_scopes: int, scope_of_key: Ints | None) -> Ints:
-    return np.bincount(_scope(tuples.key, scope_of_key), minlength=n_scopes).astype(np.int64)
+def _per_scope(tuples: Tuples, group: Group) -> Ints:
+    return np.bincount(group.scope(tuples.key), minlength=group.n_scopes).astype(np.int64)
 
 
 def _first_fresh(  # noqa: PLR0913 - two parts of one sorted run
-    fresh_a: Bools, a: Tuples, fresh_b: Bools, b: Tuples, counts: Ints, scope_of_key: Ints | None
+    fresh_a: Bools, a: Tuples, fresh_b: Bools, b: Tuples, counts: Ints, group: Group
 ) -> Ints:
     """Per scope the position of the first tuple that just arrived; ALWAYS where none did."""
     counts = counts.copy()
     least = np.full(len(counts), ALWAYS, np.int64)
     for tuples, fresh in ((a, fresh_a), (b, fresh_b)):
-        scope = _scope(tuples.key, scope_of_key)
+        scope = group.scope(tuples.key)
         rank = kernels.number_tuples(scope, counts)
         np.minimum.at(least, scope[fresh], rank[fresh])
     return least

@@ -13,7 +13,7 @@ import numpy as np
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples
 from windowpane.core.closing import Definitions, ending
 from windowpane.core.edges import Edges, edges_of
-from windowpane.core.emission import Emission, Moment, first_answers, identities, reconcile
+from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile
 from windowpane.core.extents import extents, relocate
 from windowpane.core.fold import fold
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
@@ -71,10 +71,10 @@ class SliceLane:
     sessions: tuple[Sessions, ...]
     ledger: Ledger
 
-    def step(self, tuples: Tuples, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[SliceLane, list[Emission]]:
         """Fold a batch in, answer what closed, forget what no window needs."""
-        fresh = self.rows_of(tuples, n_keys)
-        lane, answers = self.insert(fresh, n_keys).answer(fresh, n_keys, moment)
+        fresh = self.rows_of(tuples, group.n_keys)
+        lane, answers = self.insert(fresh, group.n_keys).answer(fresh, group.n_keys, moment)
         return lane.forget(moment), answers
 
     def rows_of(self, tuples: Tuples, n_keys: int) -> Rows:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Column, Ints, Tuples, no_tuples
-from windowpane.core.emission import Emission, Moment, first_answers, identities, reconcile, shifted
+from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile, shifted
 from windowpane.core.extents import Extents, WindowList, extents
 from windowpane.core.forward import ARRIVAL, Forward, Known, closing_time, list_windows, reach
 from windowpane.core.kernels import ranks as kernels
@@ -53,16 +53,15 @@ class TupleLane:
     ledger: Ledger
 
     def step(
-        self, tuples: Tuples, n_keys: int, scope_of_key: Ints | None, moment: Moment
+        self, tuples: Tuples, group: Group, moment: Moment
     ) -> tuple[TupleLane, list[Emission]]:
         """Sort the batch in, answer the windows that closed, forget tuples that no window can reach."""
-        n_scopes = 1 if scope_of_key is None else int(scope_of_key.max(initial=-1)) + 1
-        lane = self._grown(n_scopes)
-        arrived, tuples = lane._numbered(tuples, scope_of_key)
+        lane = self._grown(group.n_scopes)
+        arrived, tuples = lane._numbered(tuples, group)
         s = settle(lane.kept, tuples, NEVER)
         lane = replace(lane, kept=s.waiting, arrived=arrived)
-        known = lane._known(scope_of_key)
-        answered, answers = lane._answer(known, s.waiting_fresh, n_keys, scope_of_key, moment)
+        known = lane._known(group)
+        answered, answers = lane._answer(known, s.waiting_fresh, group, moment)
         return answered._forget(known, moment), answers
 
     def _grown(self, n_scopes: int) -> TupleLane:
@@ -73,26 +72,26 @@ class TupleLane:
             forgotten=np.concatenate([self.forgotten, zeros]),
         )
 
-    def _numbered(self, tuples: Tuples, scope_of_key: Ints | None) -> tuple[Ints, Tuples]:
+    def _numbered(self, tuples: Tuples, group: Group) -> tuple[Ints, Tuples]:
         if len(tuples) == 0:
             return self.arrived, tuples
         counts = self.arrived.copy()
-        position = kernels.number_tuples(_scope(tuples.key, scope_of_key), counts)
+        position = kernels.number_tuples(group.scope(tuples.key), counts)
         return counts, replace(tuples, columns={**tuples.columns, ARRIVAL: Column(position)})
 
-    def _known(self, scope_of_key: Ints | None) -> Known:
+    def _known(self, group: Group) -> Known:
         """The kept tuples with their scope and rank."""
-        scope = _scope(self.kept.key, scope_of_key)
+        scope = group.scope(self.kept.key)
         rank = kernels.number_tuples(scope, self.forgotten.copy())
         return Known(self.kept, scope, rank)
 
     def _answer(
-        self, known: Known, fresh: Bools, n_keys: int, scope_of_key: Ints | None, moment: Moment
+        self, known: Known, fresh: Bools, group: Group, moment: Moment
     ) -> tuple[TupleLane, list[Emission]]:
         after = moment.revisable if moment.lateness else moment.before
         answers: list[Emission] = []
         lane = self
-        closing = self._extents(self._list(known, after, moment.bound), known, fresh, n_keys, scope_of_key)
+        closing = self._extents(self._list(known, after, moment.bound), known, fresh, group)
         for number, window, found in zip(self.spec.number, self.spec.windows, closing, strict=False):
             if moment.lateness:
                 lane, more = lane._reconciled(number, window, found)
@@ -101,7 +100,7 @@ class TupleLane:
                 answers.append(first_answers(self.spec.layout, found.rows, found.listed, found.pairs, final=True))
         if moment.early and moment.bound < ALWAYS:
             open_ = self._list(known, moment.bound, ALWAYS)
-            for found in self._extents(open_, known, fresh, n_keys, scope_of_key):
+            for found in self._extents(open_, known, fresh, group):
                 some = found.pairs.take(found.touched)
                 answers.append(first_answers(self.spec.layout, found.rows, found.listed, some, final=False))
         return lane, [a for a in answers if len(a)]
@@ -113,12 +112,12 @@ class TupleLane:
         ]
 
     def _extents(
-        self, listed: list[WindowList], known: Known, fresh: Bools, n_keys: int, scope_of_key: Ints | None
+        self, listed: list[WindowList], known: Known, fresh: Bools, group: Group
     ) -> list[_Found]:
         """The rows of each definition's windows; last rows are found by rank, the others by time."""
         if not any(len(windows) for windows in listed) and not len(self.ledger):
             return []
-        order = key_order(known.tuples.key, n_keys)
+        order = key_order(known.tuples.key, group.n_keys)
         order = np.arange(len(known.tuples)) if order is None else order
         sorted_ = known.tuples.take(order)
         partials = tuple(p.fold(sorted_, np.arange(len(sorted_)), len(sorted_)) for p in self.spec.layout)
@@ -127,9 +126,9 @@ class TupleLane:
         for definition, windows in zip(self.spec.windows, listed, strict=True):
             measure = known.rank[order] if isinstance(definition, LastRows) else sorted_.time
             rows = Rows(measure, sorted_.key, partials)
-            scope = scope_of_key if self.spec.scoped else None
+            scope = group.scope_of_key if self.spec.scoped else None
             if isinstance(definition, ContextAwareWindow):
-                scope = np.arange(n_keys)
+                scope = np.arange(group.n_keys)
             pairs = extents(rows, windows, scope)
             found.append(_Found(windows, rows, pairs, running[pairs.high] > running[pairs.low]))
         return found
@@ -167,9 +166,6 @@ class TupleLane:
         """Memory held by tuples and counters."""
         return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes
 
-
-def _scope(key: Ints, scope_of_key: Ints | None) -> Ints:
-    return np.zeros(len(key), np.int64) if scope_of_key is None else scope_of_key[key]
 
 
 def new_tuple_lane(spec: TupleSpec) -> TupleLane:

@@ -1,0 +1,178 @@
+"""The operator: lanes that share one pass over a stream's tuples. Both runtimes drive it.
+
+It takes batches that were already admitted (no null, late or absurd times) together with the progress of
+the stream, and gives the answers of every query as Arrow tables. All its state is in lanes, key indexes
+and interners, so that it can be written to blocks at any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.aggregates import BoundAggregate
+from windowpane.core.arrays import NEVER, Column, Ints, Tuples
+from windowpane.core.columns import is_text, read_column
+from windowpane.core.emission import Emission, Group, Moment
+from windowpane.core.hashing import hash_columns
+from windowpane.core.interner import Interner
+from windowpane.core.keys import KeyIndex
+from windowpane.core.pending import TIE
+from windowpane.core.results import Lowering, result_table
+
+
+class LaneState(Protocol):
+    """What the operator asks of a lane."""
+
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[LaneState, list[Emission]]:
+        """Take a batch in and answer."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+
+
+@dataclass(frozen=True)
+class LaneEntry:
+    """A lane, the columns it groups by and counts positions within, and the first time it looks at.
+
+    `scope` is None where positions are not counted or count the whole stream.
+    """
+
+    name: str
+    grouping: tuple[str, ...]
+    scope: tuple[str, ...] | None
+    since: int
+    lane: LaneState
+
+
+@dataclass(frozen=True)
+class QueryEntry:
+    """How the answers of one query are turned into its result table."""
+
+    name: str
+    grouping: tuple[str, ...]
+    definitions: tuple[int, ...]
+    aggregates: tuple[BoundAggregate, ...]
+    point: pa.DataType
+    many: bool
+    early: bool
+
+
+class Operator:
+    """Runs lanes over admitted batches."""
+
+    def __init__(
+        self,
+        types: Mapping[str, pa.DataType],
+        columns: Sequence[str],
+        tie: tuple[str, ...] | None,
+        ties_column: str | None,
+    ) -> None:
+        """`columns` are read for the aggregates; `tie` are hashed to order equal times, if a lane needs that."""
+        self.types = dict(types)
+        self.columns = tuple(columns)
+        self.tie = tie
+        self.ties_column = ties_column
+        self.lanes: list[LaneEntry] = []
+        self.queries: list[QueryEntry] = []
+        self.keys: dict[tuple[str, ...], KeyIndex] = {}
+        self.scopes: dict[tuple[tuple[str, ...], tuple[str, ...]], Ints] = {}
+        self.interners: dict[str, Interner] = {
+            name: Interner(self.types[name]) for name in self.columns if is_text(self.types[name])
+        }
+
+    def step(self, batch: pa.RecordBatch, time: Ints, moment: Moment) -> dict[str, list[pa.Table]]:
+        """Fold an admitted batch in; the answers of each query that has any."""
+        columns = self._read(batch)
+        ids = self._encode(batch)
+        emissions: list[tuple[LaneEntry, Emission]] = []
+        for i, entry in enumerate(self.lanes):
+            tuples = Tuples(time, ids[entry.grouping], columns)
+            if entry.since > NEVER and len(time):
+                tuples = tuples.take(time >= entry.since)
+            lane, answers = entry.lane.step(tuples, self._group(entry), moment)
+            self.lanes[i] = LaneEntry(entry.name, entry.grouping, entry.scope, entry.since, lane)
+            emissions += [(entry, answer) for answer in answers]
+        return self._lower(emissions)
+
+    def _read(self, batch: pa.RecordBatch) -> dict[str, Column]:
+        columns = {
+            name: read_column(batch.column(name), name, self.interners.get(name)) for name in self.columns
+        }
+        if self.tie is not None:
+            columns[TIE] = Column(self._ties(batch))
+        return columns
+
+    def _ties(self, batch: pa.RecordBatch) -> Ints:
+        if self.ties_column is not None:
+            column = read_column(batch.column(self.ties_column), self.ties_column)
+            values: Ints = column.values.astype(np.int64)
+            return values if column.valid is None else np.where(column.valid, values, NEVER)
+        if not self.tie or batch.num_rows == 0:
+            return np.zeros(batch.num_rows, np.int64)
+        return hash_columns([batch.column(name) for name in self.tie])[0].view(np.int64)
+
+    def _encode(self, batch: pa.RecordBatch) -> dict[tuple[str, ...], Ints]:
+        ids: dict[tuple[str, ...], Ints] = {}
+        for entry in self.lanes:
+            for names in (entry.grouping, *(() if entry.scope is None else (entry.scope,))):
+                if names not in ids:
+                    arrays = [batch.column(name) for name in names]
+                    ids[names] = self._index(names).encode(arrays, batch.num_rows)
+            if entry.scope is not None:
+                self._note_scopes(entry.grouping, entry.scope, ids)
+        return ids
+
+    def _index(self, names: tuple[str, ...]) -> KeyIndex:
+        if names not in self.keys:
+            self.keys[names] = KeyIndex(names, [self.types[name] for name in names])
+        return self.keys[names]
+
+    def _note_scopes(
+        self, grouping: tuple[str, ...], scope: tuple[str, ...], ids: dict[tuple[str, ...], Ints]
+    ) -> None:
+        known = self.scopes.get((grouping, scope), np.empty(0, np.int64))
+        more = len(self.keys[grouping]) - len(known)
+        if more > 0:
+            known = np.concatenate([known, np.zeros(more, np.int64)])
+            known[ids[grouping]] = ids[scope]
+        self.scopes[grouping, scope] = known
+
+    def _group(self, entry: LaneEntry) -> Group:
+        scope = None if entry.scope is None else self.scopes[entry.grouping, entry.scope]
+        return Group(len(self.keys[entry.grouping]), scope)
+
+    def _lower(self, emissions: list[tuple[LaneEntry, Emission]]) -> dict[str, list[pa.Table]]:
+        tables: dict[str, list[pa.Table]] = {}
+        for query in self.queries:
+            lowering = Lowering(query.definitions, query.aggregates, query.point, many=query.many, early=query.early)
+            for entry, emission in emissions:
+                if emission.final or query.early:
+                    index = self.keys[entry.grouping]
+                    table = result_table(lowering, emission, index, query.grouping, self._values)
+                    if table is not None:
+                        tables.setdefault(query.name, []).append(table)
+        return tables
+
+    def key_types(self, grouping: tuple[str, ...]) -> list[tuple[str, pa.DataType]]:
+        """The names and types of a result's key columns."""
+        return list(zip(grouping, self._index(grouping).types, strict=True))
+
+    def _values(self, column: str, ids: Ints) -> pa.Array:
+        return self.interners[column].values(ids)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by all state."""
+        return (
+            sum(entry.lane.nbytes for entry in self.lanes)
+            + sum(index.nbytes for index in self.keys.values())
+            + sum(interner.nbytes for interner in self.interners.values())
+            + sum(scope.nbytes for scope in self.scopes.values())
+        )
+

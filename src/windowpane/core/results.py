@@ -1,0 +1,89 @@
+"""Results: emissions lowered to Arrow tables, one row per window and key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.aggregates import BoundAggregate
+from windowpane.core.arrays import NEVER, Bools, Ints
+from windowpane.core.emission import Emission
+from windowpane.core.keys import KeyIndex
+from windowpane.core.partials.base import Partial, Ranged
+
+TakeValues = Callable[[str, Ints], pa.Array]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """What a query's result table holds."""
+
+    definitions: tuple[int, ...]
+    aggregates: tuple[BoundAggregate, ...]
+    point: pa.DataType
+    many: bool
+    early: bool
+
+    def schema(self, keys: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
+        """The columns of the result."""
+        fields = [pa.field(name, kind) for name, kind in keys]
+        fields.append(pa.field("window", window_type(self.point)))
+        fields += [pa.field("definition", pa.int32())] if self.many else []
+        fields += [pa.field(a.name, a.type) for a in self.aggregates]
+        fields.append(pa.field("revision", pa.int32()))
+        return pa.schema(fields + ([pa.field("final", pa.bool_())] if self.early else []))
+
+
+def window_type(point: pa.DataType) -> pa.DataType:
+    """The type of the window column, as Spark's own `window()` gives it."""
+    return pa.struct([pa.field("start", point), pa.field("end", point)])
+
+
+def result_table(
+    lowering: Lowering, emission: Emission, index: KeyIndex, grouping: tuple[str, ...], take: TakeValues
+) -> pa.Table | None:
+    """The rows of one query in an emission; None if it has none."""
+    mine = np.isin(emission.windows.definition, lowering.definitions)
+    if not bool(mine.any()):
+        return None
+    at = np.nonzero(mine)[0]
+    windows = emission.windows if len(at) == len(emission) else emission.windows.take(at)
+    keys = dict(zip(index.names, index.values(windows.key), strict=True))
+    columns: list[pa.Array] = [keys[name] for name in grouping]
+    columns.append(_windows(windows.start, windows.end, lowering.point))
+    if lowering.many:
+        place = np.searchsorted(np.array(lowering.definitions), windows.definition)
+        columns.append(pa.array(place, pa.int32()))
+    columns += _values(lowering.aggregates, emission, at, take)
+    columns.append(pa.array(emission.revision[at], pa.int32()))
+    if lowering.early:
+        columns.append(pa.array(np.full(len(at), emission.final)))
+    kinds = [(name, keys[name].type) for name in grouping]
+    return pa.Table.from_arrays(columns, schema=lowering.schema(kinds))
+
+
+def _values(
+    aggregates: tuple[BoundAggregate, ...], emission: Emission, at: Ints, take: TakeValues
+) -> list[pa.Array]:
+    gone = emission.high[at] <= emission.low[at]
+    if bool(gone.all()):
+        return [pa.nulls(len(at), a.type) for a in aggregates]
+    low, high = emission.low[at], emission.high[at]
+    place = {partial: i for i, partial in enumerate(emission.layout)}
+    ranged: dict[Partial, Ranged] = {}
+    for aggregate in aggregates:
+        for partial in aggregate.partials:
+            if partial not in ranged:
+                ranged[partial] = Ranged(partial, emission.table.partials[place[partial]], low, high)
+    return [a.lower(tuple(ranged[p] for p in a.partials), take) for a in aggregates]
+
+
+def _windows(start: Ints, end: Ints, point: pa.DataType) -> pa.Array:
+    absent: Bools = start == NEVER
+    begins = pa.array(np.where(absent, 0, start), pa.int64(), mask=absent) if bool(absent.any()) else pa.array(start)
+    ends = pa.array(end)
+    kind = pa.int64() if pa.types.is_integer(point) else point
+    return pa.StructArray.from_arrays([begins.cast(kind), ends.cast(kind)], fields=list(window_type(point)))

@@ -1,0 +1,130 @@
+"""Admission: which rows of a batch have a place in the stream, and why the others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Bools, Ints
+from windowpane.core.clock import Clock
+from windowpane.core.columns import read_column, read_time
+from windowpane.core.keys import KeyIndex
+from windowpane.local.results import Counts
+from windowpane.plan.nodes import Stream
+from windowpane.values.errors import BadQuery, unknown_column, wrong_type
+from windowpane.values.punctuation import External, Heartbeat, Melded
+
+NULL_TIME, BAD_TIME, AHEAD = "null time", "time out of range", "too far ahead"
+KEPT, LATE, TOO_FAR, MARKER = range(4)
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A batch taken apart."""
+
+    kept: pa.RecordBatch
+    time: Ints
+    late: pa.RecordBatch
+    rejects: pa.Table
+    counts: Counts
+
+
+class Gate:
+    """Judges the rows of a stream in arrival order; holds the stream's clock."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.clock = Clock(stream.policy, stream.max_ahead, stream.lateness)
+        policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
+        self._melded = policy if isinstance(policy, Melded) else None
+        inner = policy.policy if isinstance(policy, Melded) else policy
+        self._marker = inner.column if isinstance(inner, External) else None
+        self._sources: KeyIndex | None = None
+        if self._melded is not None:
+            kind = stream.type(self._melded.source)
+            self._sources = KeyIndex([self._melded.source], [kind])
+            if self._melded.sources:
+                self._sources.encode([pa.array(self._melded.sources, kind)])
+
+    def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The stream's columns in order; a missing or retyped column is an error, an added one is left out."""
+        names = batch.schema.names
+        for name, kind in self.stream.types:
+            if name not in names:
+                raise unknown_column(name, "the batch", names)
+            if batch.schema.field(name).type != kind:
+                found = batch.schema.field(name).type
+                raise wrong_type(name, found, f"{kind}, as in the first batch,", "Cast the column before it is pushed.")
+        if names == list(self.stream.columns):
+            return batch
+        return batch.select(list(self.stream.columns))
+
+    def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
+        """Sort rows into kept, late and rejected; the clock moves on."""
+        time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
+        placed = _placed(len(time), valid, bad)
+        some = batch if placed is None else batch.filter(pa.array(placed))
+        times = time if placed is None else time[placed]
+        verdict = self.clock.admit(times, self._markers(some), self._source_ids(some), now)
+        reasons: list[tuple[str, pa.RecordBatch]] = []
+        if placed is not None:
+            null = np.zeros(len(time), np.bool_) if valid is None else ~valid
+            reasons += [(NULL_TIME, batch.filter(pa.array(null))), (BAD_TIME, batch.filter(pa.array(~null & ~placed)))]
+        if verdict.all_kept:
+            return self._done(batch, some, times, some.slice(0, 0), reasons, 0)
+        codes = verdict.codes
+        reasons.append((AHEAD, some.filter(pa.array(codes == TOO_FAR))))
+        late = some.filter(pa.array(codes == LATE))
+        kept = codes == KEPT
+        markers = int((codes == MARKER).sum())
+        return self._done(batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers)
+
+    def _done(  # noqa: PLR0913 - the parts of one result
+        self,
+        batch: pa.RecordBatch,
+        kept: pa.RecordBatch,
+        time: Ints,
+        late: pa.RecordBatch,
+        reasons: list[tuple[str, pa.RecordBatch]],
+        markers: int,
+    ) -> Admitted:
+        rejects = rejects_table(batch.schema, [(r, b) for r, b in reasons if b.num_rows])
+        counted = {reason: rows.num_rows for reason, rows in reasons if rows.num_rows}
+        counts = Counts(batch.num_rows, kept.num_rows, late.num_rows, markers, counted)
+        return Admitted(kept, time, late, rejects, counts)
+
+    def _markers(self, batch: pa.RecordBatch) -> Bools | None:
+        if self._marker is None:
+            return None
+        column = read_column(batch.column(self._marker), self._marker)
+        flag: Bools = column.values != 0
+        return flag if column.valid is None else flag & column.valid
+
+    def _source_ids(self, batch: pa.RecordBatch) -> Ints | None:
+        if self._sources is None or self._melded is None:
+            return None
+        listed = len(self._melded.sources)
+        ids = self._sources.encode([batch.column(self._melded.source)], batch.num_rows)
+        if listed and len(self._sources) > listed:
+            unknown = self._sources.values(np.array([listed]))[0][0].as_py()
+            raise BadQuery(f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources.")
+        return ids
+
+
+def rejects_table(schema: pa.Schema, reasons: list[tuple[str, pa.RecordBatch]]) -> pa.Table:
+    """Rejected rows with a `reason` column."""
+    full = schema.append(pa.field("reason", pa.string()))
+    parts = [
+        pa.Table.from_arrays([*rows.columns, pa.array([reason] * rows.num_rows, pa.string())], schema=full)
+        for reason, rows in reasons
+    ]
+    return pa.concat_tables(parts) if parts else full.empty_table()
+
+
+def _placed(n: int, valid: Bools | None, bad: Bools | None) -> Bools | None:
+    if valid is None and bad is None:
+        return None
+    placed = np.ones(n, np.bool_) if valid is None else valid.copy()
+    return placed if bad is None else placed & ~bad

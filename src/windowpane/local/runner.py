@@ -1,0 +1,162 @@
+"""The runner: push batches and punctuation by hand, get the answers that they close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import ALWAYS
+from windowpane.core.columns import to_batches
+from windowpane.core.emission import Moment
+from windowpane.core.results import Lowering
+from windowpane.local.admission import Gate, rejects_table
+from windowpane.local.results import Counts, Step
+from windowpane.plan.nodes import Plan
+from windowpane.planner.compile import compile_plan
+from windowpane.values.errors import BadQuery
+
+if TYPE_CHECKING:
+    from windowpane.core.operator import QueryEntry
+
+_MOST_ROWS = 1 << 20
+"""Rows taken in at once: larger batches only use more memory."""
+
+
+class Runner:
+    """A run of one or more queries over one stream.
+
+    `push` returns the answers of that push; nothing is kept but the state that open windows need.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.operator, self._placed = compile_plan(plan)
+        self.gate = Gate(plan.stream)
+        self.counts = Counts()
+        self.closed = False
+
+    def push(self, data: object, *, now: int | None = None) -> Step:
+        """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats."""
+        self._check_open()
+        steps = [self._push(batch, now) for whole in to_batches(data) for batch in _pieces(self.gate.fit(whole))]
+        return self._joined(steps)
+
+    def punctuate(self, bound: int | datetime | date) -> Step:
+        """Promise that no later row is below `bound`."""
+        self._check_open()
+        before = self.gate.clock.bound
+        self.gate.clock.punctuate(_as_measure(bound))
+        return self._advance(before)
+
+    def tick(self, now: int) -> Step:
+        """Tell the caller's clock, in microseconds, so that heartbeats can move the punctuation."""
+        self._check_open()
+        before = self.gate.clock.bound
+        self.gate.clock.tick(now)
+        return self._advance(before)
+
+    def close(self) -> Step:
+        """End the stream: every window that holds a row comes out."""
+        self._check_open()
+        before = self.gate.clock.bound
+        self.gate.clock.end()
+        self.closed = True
+        return self._advance(before)
+
+    @property
+    def bound(self) -> int:
+        """The punctuation: no row is expected below this."""
+        return self.gate.clock.bound
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory that the state of open windows takes."""
+        return self.operator.nbytes
+
+    def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
+        before = self.gate.clock.bound
+        admitted = self.gate.admit(batch, now)
+        self.counts += admitted.counts
+        tables = self.operator.step(admitted.kept, admitted.time, self._moment(before))
+        late = pa.Table.from_batches([admitted.late])
+        return Step(self._tables(tables), late, admitted.rejects, admitted.counts)
+
+    def _advance(self, before: int) -> Step:
+        empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]
+        tables = self.operator.step(empty[0], np.empty(0, np.int64), self._moment(before))
+        late, rejects = self._schema.empty_table(), rejects_table(self._schema, [])
+        return Step(self._tables(tables), late, rejects, Counts())
+
+    def _moment(self, before: int) -> Moment:
+        early = any(query.emit == "update" for query in self.plan.queries)
+        return Moment(before, self.gate.clock.bound, self.plan.stream.lateness, early)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema(list(self.plan.stream.types))
+
+    def _tables(self, tables: dict[str, list[pa.Table]]) -> dict[str, pa.Table]:
+        return {q.name: self._table(q, tables.get(q.name, [])) for q in self.operator.queries}
+
+    def _table(self, query: QueryEntry, tables: list[pa.Table]) -> pa.Table:
+        if tables:
+            return pa.concat_tables(tables)
+        lowering = Lowering((), query.aggregates, query.point, many=query.many, early=query.early)
+        return lowering.schema(self.operator.key_types(query.grouping)).empty_table()
+
+    def _joined(self, steps: list[Step]) -> Step:
+        if len(steps) == 1:
+            return steps[0]
+        if not steps:
+            return self._advance(self.gate.clock.bound)
+        return joined(steps)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise BadQuery("this run is closed: its stream has ended. Start a new one with .start().")
+
+
+class QueryRunner(Runner):
+    """A run of a single query, whose answers come as one table."""
+
+    def answers(self, step: Step) -> pa.Table:
+        """The answers of a step."""
+        return next(iter(step.tables.values()))
+
+
+def joined(steps: list[Step]) -> Step:
+    """Several steps as one."""
+    names = steps[0].tables
+    total = Counts()
+    for step in steps:
+        total += step.counts
+    return Step(
+        {name: pa.concat_tables([step.tables[name] for step in steps]) for name in names},
+        pa.concat_tables([step.late for step in steps]),
+        pa.concat_tables([step.rejects for step in steps]),
+        total,
+    )
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for low in range(0, max(batch.num_rows, 1), _MOST_ROWS):
+        yield batch.slice(low, _MOST_ROWS)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _as_measure(bound: int | datetime | date) -> int:
+    """A bound on the stream's measure; times without a zone are UTC."""
+    if isinstance(bound, datetime):
+        aware = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
+        delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
+        return (delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds
+    if isinstance(bound, date):
+        return (bound - date(1970, 1, 1)).days * 86_400_000_000
+    return min(bound, int(ALWAYS))

@@ -1,0 +1,1 @@
+"""Layer 4: workload characteristics become decisions, each with its reason."""
