@@ -129,7 +129,9 @@ def m4(items: Items, order: Order, column: str) -> dict[str, Any] | None:
     return {"min": smallest(values), "max": largest(values), **ends}
 
 
-def quantile(values: list[Any], q: float, method: str = "linear") -> Any:
+def quantile(values: list[Any], q: float | Sequence[float], method: str = "linear") -> Any:
+    if isinstance(q, Sequence):
+        return [quantile(values, each, method) for each in q]
     return numbers.quantile(sorted(values, key=natural), q, method)
 
 
@@ -144,15 +146,27 @@ def _by_frequency(values: list[Any], order: Order) -> list[tuple[Any, int]]:
     return sorted(((shown[k], n) for k, n in counts.items()), key=lambda vn: (-vn[1], order(vn[0])))
 
 
-def heavy_hitters(items: Items, order: Order, column: str, share: float) -> list[Any] | None:
+def heavy_hitters_counted(
+    items: Items, order: Order, column: str, share: float
+) -> list[dict[str, Any]] | None:
     values = _values(items, column)
-    found = [v for v, n in _by_frequency(values, order) if n >= share * len(values)]
+    found = [{"value": v, "count": n} for v, n in _by_frequency(values, order) if n >= share * len(values)]
     return found if values else None
 
 
-def top_k(items: Items, order: Order, column: str, k: int) -> list[Any] | None:
+def top_k_counted(items: Items, order: Order, column: str, k: int) -> list[dict[str, Any]] | None:
     values = _values(items, column)
-    return [v for v, _ in _by_frequency(values, order)[:k]] if values else None
+    return [{"value": v, "count": n} for v, n in _by_frequency(values, order)[:k]] if values else None
+
+
+def _uncounted(counted: Callable[..., Any]) -> Callable[..., Any]:
+    """The same values without their counts."""
+
+    def applied(items: Items, order: Order, *args: Any) -> list[Any] | None:
+        found = counted(items, order, *args)
+        return None if found is None else [each["value"] for each in found]
+
+    return applied
 
 
 def collect(items: Items, _order: Order, column: str) -> list[Any]:
@@ -179,7 +193,9 @@ AGGREGATES: dict[str, Callable[..., Any]] = {
     "median": _over_values(lambda values: quantile(values, 0.5)),
     "quantile": _over_values(quantile),
     "distinct": distinct,
-    "heavy_hitters": heavy_hitters,
-    "top_k": top_k,
+    "heavy_hitters": _uncounted(heavy_hitters_counted),
+    "heavy_hitters_counted": heavy_hitters_counted,
+    "top_k": _uncounted(top_k_counted),
+    "top_k_counted": top_k_counted,
     "collect": collect,
 }

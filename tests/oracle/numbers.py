@@ -33,10 +33,10 @@ def geometric_mean(values: Sequence[Any]) -> float:
     return math.exp(mean([-math.inf if v == 0 else math.log(v) for v in values]))
 
 
-def variance(values: Sequence[Any], over: str = "sample") -> float | None:
-    """Exact to the last rounding; the sample variance of one value is None."""
-    freedom = len(values) - {"sample": 1, "population": 0}[over]
-    if freedom == 0:
+def variance(values: Sequence[Any], ddof: int = 1) -> float | None:
+    """Exact to the last rounding; ddof 1 for a sample, 0 for a population; a sample of one gives None."""
+    freedom = len(values) - ddof
+    if freedom <= 0:
         return None
     if not finite(values):
         return math.nan
@@ -45,9 +45,9 @@ def variance(values: Sequence[Any], over: str = "sample") -> float | None:
     return float(sum((v - centre) ** 2 for v in exact) / freedom)
 
 
-def stddev(values: Sequence[Any], over: str = "sample") -> float | None:
+def stddev(values: Sequence[Any], ddof: int = 1) -> float | None:
     """The root of the variance."""
-    squared = variance(values, over)
+    squared = variance(values, ddof)
     return None if squared is None else math.sqrt(squared)
 
 

@@ -78,7 +78,7 @@ def test_nan_is_larger_than_any_number():
 @given(numbers)
 def test_moments_agree_with_the_statistics_module(values):
     assert of(values, "mean") == pytest.approx(statistics.fmean(values), abs=1e-9)
-    assert of(values, "variance", "population") == pytest.approx(statistics.pvariance(values))
+    assert of(values, "variance", 0) == pytest.approx(statistics.pvariance(values))
     if len(values) > 1:
         assert of(values, "variance") == pytest.approx(statistics.variance(values))
         assert of(values, "stddev") == pytest.approx(statistics.stdev(values))
@@ -86,7 +86,7 @@ def test_moments_agree_with_the_statistics_module(values):
 
 def test_the_sample_variance_of_one_value_is_unknown():
     assert of([5], "variance") is None
-    assert of([5], "variance", "population") == 0
+    assert of([5], "variance", 0) == 0
     assert of([5], "stddev") is None
 
 
@@ -141,6 +141,15 @@ def test_frequent_values_come_most_frequent_first_then_by_value():
     assert of(values, "top_k", 3) == ["b", "c", "a"]
     assert of(values, "heavy_hitters", 1 / 3) == ["b", "c"]
     assert of(values, "heavy_hitters", 0.9) == []
+    assert of(values, "top_k_counted", 1) == [{"value": "b", "count": 2}]
+    assert of(values, "heavy_hitters_counted", 1 / 3) == [
+        {"value": "b", "count": 2},
+        {"value": "c", "count": 2},
+    ]
+
+
+def test_several_quantiles_come_as_a_list():
+    assert of([1, 2, 3], "quantile", [0, 0.5, 1]) == [1, 2, 3]
 
 
 def test_collect_goes_by_time_then_tie():
