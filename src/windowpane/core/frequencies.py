@@ -97,7 +97,7 @@ def frequent(
     items = pa.StructArray.from_arrays(
         [values.take(pa.array(found[at])), pa.array(counts[at], pa.int64())], names=["value", "count"]
     )
-    return lists(sizes, items, sizes == 0)
+    return lists(sizes, items, w.begin == w.end)
 
 
 def _sortable(values: pa.Array) -> pa.Array:
