@@ -51,7 +51,8 @@ def test_every_window_holds_a_tuple(family, data):
 @given(FAMILIES["sliding"], streams())
 def test_sliding_windows_are_all_those_of_equation_5_2_that_hold_a_tuple(window, tuples):
     for wid in far:
-        end = window.origin + (wid + 1) * window.slide
+        panes = -(-window.size // window.slide)
+        end = window.origin + (wid + 1 - panes) * window.slide + window.size
         held = {t for t in tuples if end - window.size <= t.time < end}
         assert set(extent(window, tuples, wid)) == held
         assert (wid in windows(window, tuples)) == bool(held)
@@ -139,14 +140,14 @@ def test_what_the_last_punctuation_closes_is_part_of_the_drained_answer(family, 
     assert answer(query, found, closed_by=60).items() <= drained.items()
 
 
-def test_ends_of_sliding_windows_lie_on_the_grid_even_if_the_slide_does_not_divide_the_size():
-    assert reported(w.Sliding(5, 3), at(4)) == [(1, 6, [4]), (4, 9, [4])]
+def test_starts_of_sliding_windows_lie_on_the_grid_even_if_the_slide_does_not_divide_the_size():
+    assert reported(w.Sliding(5, 3), at(4)) == [(0, 5, [4]), (3, 8, [4])]
 
 
 def test_a_slide_above_the_size_leaves_tuples_in_no_window():
-    window, tuples = w.Sliding(2, 5), at(2, 3, 4, 5)
+    window, tuples = w.Sliding(2, 5), at(-1, 0, 1, 2)
     assert wids(window, tuples, tuples[0]) == frozenset()
-    assert reported(window, tuples) == [(3, 5, [3, 4])]
+    assert reported(window, tuples) == [(0, 2, [0, 1])]
 
 
 def test_ids_count_from_the_origin_and_are_negative_before_it():

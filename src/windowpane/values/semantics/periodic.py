@@ -16,17 +16,26 @@ from windowpane.values.windows import ContextFreeWindow, Cumulative, Landmark, S
 
 
 class SlidingMeaning(Interval[Sliding]):
-    """Id w is the window `[origin + (w+1)*slide - size, origin + (w+1)*slide)`, for any integer w."""
+    """Id w is the window that starts at `origin + (w + 1 - panes)*slide`, panes = size/slide rounded up.
+
+    Where the slide divides the size this is Eq. 5.2 of Li 2008 (WID thesis): windows end at
+    `origin + (w+1)*slide`. Elsewhere starts stay on the grid, as in Spark and Flink, and ends do not.
+    """
+
+    @property
+    def _panes(self) -> int:
+        return -(-self.window.size // self.window.slide)
 
     def bounds(self, wid: WindowId) -> Bounds:
         """Li 2008 (WID thesis), Eq. 5.2."""
-        end = self.window.origin + (wid + 1) * self.window.slide
-        return end - self.window.size, end
+        start = self.window.origin + (wid + 1 - self._panes) * self.window.slide
+        return start, start + self.window.size
 
     def wids(self, t: Tuple) -> frozenset[WindowId]:
         """Li 2008 (WID thesis), Eq. 5.3; empty for a tuple in the gap that a slide above the size leaves."""
-        since = t.time - self.window.origin
-        return frozenset(range(since // self.window.slide, (since + self.window.size) // self.window.slide))
+        since, slide = t.time - self.window.origin, self.window.slide
+        first, last = (since - self.window.size) // slide + 1, since // slide
+        return frozenset(range(first - 1 + self._panes, last + self._panes))
 
 
 class LandmarkMeaning(Interval[Landmark]):
