@@ -174,6 +174,13 @@ def test_a_text_column_is_refused_for_a_users_aggregate():
         bind(Total(), {"x": pa.string()})
 
 
+def test_a_users_aggregate_is_named_after_its_class_unless_named():
+    total = Total()
+    assert total.name == "total_x"
+    assert total.named("all").name == "all"
+    assert total.name == "total_x"
+
+
 def test_a_users_aggregate_skips_nulls_and_is_null_without_tuples():
     bound = bind(Weighted(), {"x": pa.float64(), "w": pa.float64()})
     x = Column(np.array([1.0, 5.0, 9.0, 2.0]), np.array([True, True, False, True]))

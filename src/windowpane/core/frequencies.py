@@ -29,6 +29,7 @@ class _Walk:
 
 
 def _prepare(ranged: Ranged) -> _Walk:
+    ranged = ranged.narrowed()
     cells = ragged(ranged.columns)
     begin, end = cells.offsets[ranged.low], cells.offsets[ranged.high]
     first, last = int(begin.min(initial=len(cells.values))), int(end.max(initial=0))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ class UserAggregate(ABC):
     algebra: Algebra
     type: pa.DataType
     """The Arrow type of the results."""
+    output: str | None = None
 
     @property
     def function(self) -> str:
@@ -55,8 +57,14 @@ class UserAggregate(ABC):
 
     @property
     def name(self) -> str:
-        """The result column; override it to choose another."""
-        return "_".join((self.function, *self.columns))
+        """The result column: class and columns, or what `named` said."""
+        return self.output or "_".join((self.function, *self.columns))
+
+    def named(self, output: str) -> Self:
+        """The same aggregate with another name for its result column."""
+        other = copy(self)
+        object.__setattr__(other, "output", output)  # also where the subclass is a frozen dataclass
+        return other
 
     @abstractmethod
     def lift(self, *arrays: Array) -> State:

@@ -12,9 +12,6 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
 
-BLOCK = 7
-"""Ranks per coarse count, as a power of two."""
-
 
 @kernel
 def number(values: Ints) -> tuple[Ints, Ints]:
@@ -128,13 +125,14 @@ def merge_runs(
 @kernel
 def _change(ranks: Ints, weights: Ints, begin: int, end: int, sign: int, fine: Ints, coarse: Ints) -> int:
     """Add or remove runs; gives by how many the distinct values changed."""
+    shift = coarse[-1]
     distinct = 0
     for i in range(begin, end):
         rank = ranks[i]
         before = fine[rank]
         after = before + sign * weights[i]
         fine[rank] = after
-        coarse[rank >> BLOCK] += sign * weights[i]
+        coarse[rank >> shift] += sign * weights[i]
         distinct += (after != 0) - (before != 0)
     return distinct
 
@@ -154,13 +152,33 @@ def _move(
 
 
 @kernel
+def _blocks(n_ranks: int) -> Ints:
+    """Empty coarse counts for blocks of about the square root of all ranks; the last cell is the shift."""
+    shift = 7
+    while 1 << (2 * shift) < n_ranks:
+        shift += 1
+    coarse = np.zeros((n_ranks >> shift) + 2, np.int64)
+    coarse[-1] = shift
+    return coarse
+
+
+@kernel
+def _totals(weights: Ints) -> Ints:
+    """How many values stand before each run, and after the last."""
+    totals = np.zeros(len(weights) + 1, np.int64)
+    for i in range(len(weights)):
+        totals[i + 1] = totals[i] + weights[i]
+    return totals
+
+
+@kernel
 def _kth(fine: Ints, coarse: Ints, k: int) -> int:
     """The rank that holds position k, counted from 0."""
     block = 0
     while coarse[block] <= k:
         k -= coarse[block]
         block += 1
-    rank = block << BLOCK
+    rank: int = block << coarse[-1]
     while fine[rank] <= k:
         k -= fine[rank]
         rank += 1
@@ -175,8 +193,7 @@ def walk_quantiles(
 
     The rank is -1 where the range is empty.
     """
-    fine = np.zeros(n_ranks, np.int64)
-    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
+    fine, coarse, totals = np.zeros(n_ranks, np.int64), _blocks(n_ranks), _totals(weights)
     lower = np.full((len(begin), len(shares)), -1, np.int64)
     upper = np.full((len(begin), len(shares)), -1, np.int64)
     part = np.zeros((len(begin), len(shares)), np.float64)
@@ -184,14 +201,14 @@ def walk_quantiles(
     for at in order:
         _move(ranks, weights, a, b, begin[at], end[at], fine, coarse)
         a, b = begin[at], end[at]
-        total = coarse.sum()
+        total = totals[b] - totals[a]
         if total == 0:
             continue
         for s in range(len(shares)):
             position = shares[s] * (total - 1)
             k = int(position)
             lower[at, s] = _kth(fine, coarse, k)
-            upper[at, s] = _kth(fine, coarse, min(k + 1, total - 1))
+            upper[at, s] = lower[at, s] if k == position else _kth(fine, coarse, k + 1)
             part[at, s] = position - k
     return lower, upper, part
 
@@ -199,8 +216,7 @@ def walk_quantiles(
 @kernel
 def walk_distinct(ranks: Ints, weights: Ints, begin: Ints, end: Ints, order: Ints, n_ranks: int) -> Ints:
     """The number of distinct values of each range of runs."""
-    fine = np.zeros(n_ranks, np.int64)
-    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
+    fine, coarse = np.zeros(n_ranks, np.int64), _blocks(n_ranks)
     out = np.zeros(len(begin), np.int64)
     a = b = distinct = 0
     for at in order:
@@ -218,44 +234,57 @@ def walk_frequent(
 
     Gives where each range's list begins in the flat lists, its length, and the flat ranks and counts.
     """
-    fine = np.zeros(n_ranks, np.int64)
-    coarse = np.zeros((n_ranks >> BLOCK) + 1, np.int64)
-    heads = np.zeros(len(begin), np.int64)
-    sizes = np.zeros(len(begin), np.int64)
-    found = np.empty(1024, np.int64)
-    counts = np.empty(1024, np.int64)
-    used = 0
-    a = b = 0
+    fine, coarse, totals = np.zeros(n_ranks, np.int64), _blocks(n_ranks), _totals(weights)
+    heads, sizes = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
+    found, counts = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    used = a = b = 0
     for at in order:
         _move(ranks, weights, a, b, begin[at], end[at], fine, coarse)
         a, b = begin[at], end[at]
-        while len(found) < used + min(most, n_ranks):
+        while len(found) < used + min(most, n_ranks, b - a):
             found = np.concatenate((found, np.empty_like(found)))
             counts = np.concatenate((counts, np.empty_like(counts)))
+        least = max(1.0, share * (totals[b] - totals[a]))
         heads[at] = used
-        least = max(1.0, share * coarse.sum())
-        sizes[at] = _select(fine, coarse, least, most, found[used:], counts[used:])
+        if b - a < n_ranks:
+            sizes[at] = _select_of_runs(ranks, a, b, fine, least, most, found[used:], counts[used:])
+        else:
+            n = 0
+            for rank in range(n_ranks):
+                if fine[rank] >= least:
+                    n = _insert(rank, fine[rank], n, most, found[used:], counts[used:])
+            sizes[at] = n
         used += sizes[at]
     return heads, sizes, found[:used].copy(), counts[:used].copy()
 
 
 @kernel
-def _select(fine: Ints, coarse: Ints, least: float, most: int, found: Ints, counts: Ints) -> int:
-    """Insertion keeps the list sorted: by count, then by rank, as ranks come in order."""
+def _select_of_runs(
+    ranks: Ints, begin: int, end: int, fine: Ints, least: float, most: int, found: Ints, counts: Ints
+) -> int:
+    """Look at the runs of a small range only; a negative count marks a rank that was seen already."""
     n = 0
-    for block in range(len(coarse)):
-        if coarse[block] < least:
-            continue
-        for rank in range(block << BLOCK, min((block + 1) << BLOCK, len(fine))):
-            held = fine[rank]
-            if held < least or (n == most and held <= counts[n - 1]):
-                continue
-            at = n if n < most else most - 1
-            while at > 0 and counts[at - 1] < held:
-                counts[at] = counts[at - 1]
-                found[at] = found[at - 1]
-                at -= 1
-            counts[at] = held
-            found[at] = rank
-            n = min(n + 1, most)
+    for i in range(begin, end):
+        held = fine[ranks[i]]
+        if held >= least:
+            n = _insert(ranks[i], held, n, most, found, counts)
+        if held > 0:
+            fine[ranks[i]] = -held
+    for i in range(begin, end):
+        fine[ranks[i]] = abs(fine[ranks[i]])
     return n
+
+
+@kernel
+def _insert(rank: int, held: int, n: int, most: int, found: Ints, counts: Ints) -> int:
+    """Put a rank in its place by count, then by rank; the list never grows beyond `most`."""
+    at = min(n, most - 1)
+    if n == most and not (held > counts[at] or (held == counts[at] and rank < found[at])):
+        return n
+    while at > 0 and (held > counts[at - 1] or (held == counts[at - 1] and rank < found[at - 1])):
+        counts[at] = counts[at - 1]
+        found[at] = found[at - 1]
+        at -= 1
+    counts[at] = held
+    found[at] = rank
+    return min(n + 1, most)

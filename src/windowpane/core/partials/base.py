@@ -72,7 +72,22 @@ class Ranged:
             return self.partial.identity(0)
         if bool(np.all(self.high - self.low == 1)):
             return take(self.columns, self.low)
-        return self.partial.ranges(self.columns, self.low, self.high)
+        near = self.narrowed()
+        return self.partial.ranges(near.columns, near.low, near.high)
+
+    def narrowed(self) -> Ranged:
+        """The same ranges over the rows that some range holds, if these are the lesser part of the table.
+
+        Few windows of a large table must not cost what the table costs.
+        """
+        n = length(self.columns)
+        if 2 * int((self.high - self.low).sum()) >= n:
+            return self
+        edges = np.bincount(self.low, minlength=n + 1) - np.bincount(self.high, minlength=n + 1)
+        held = np.cumsum(edges[:n]) > 0
+        place = np.cumsum(held) - 1
+        columns = take(self.columns, np.nonzero(held)[0])
+        return Ranged(self.partial, columns, place[self.low], place[self.high - 1] + 1)
 
     def __len__(self) -> int:
         return len(self.low)
