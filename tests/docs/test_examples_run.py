@@ -33,7 +33,7 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     names = {}
     for block in BLOCKS:  # in order, as a reader would type them
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - our own text
-    assert BLOCKS
+    assert f"```text\n{names['out'].explain()}```\n" in (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

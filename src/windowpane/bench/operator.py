@@ -22,6 +22,7 @@ import windowpane as wp
 from windowpane.bench.report import Claim, Report, Row, Scalar
 from windowpane.bench.runner import Measured, Progress, Runner, measure
 from windowpane.simulate import StreamSpec, generate
+from windowpane.values.aggregates import Aggregate
 from windowpane.values.windows import Window
 
 BATCH = 262_144
@@ -48,7 +49,7 @@ class Case:
     windows: tuple[Window, ...]
     stream: StreamSpec
     keys: tuple[str, ...] = ()
-    aggregate: wp.Aggregate = field(default_factory=lambda: wp.sum("value"))
+    aggregate: Aggregate = field(default_factory=lambda: wp.sum("value"))
     history: int = 0
 
     @property
@@ -110,8 +111,8 @@ def measure_case(case: Case, passes: int) -> Measured:
     past = StreamSpec(rows=case.history * 100, rate=100, start=-case.history * SECOND, batch_rows=BATCH)
 
     def start() -> Runner:
-        stream = wp.stream(batches[0].schema, time="ts", keys=list(case.keys), delay=delay(case))
-        return stream.window(*case.windows).agg(result=case.aggregate).start()
+        stream = wp.stream(schema=batches[0].schema, time="ts", keys=case.keys, delay=delay(case))
+        return wp.start(stream.window(*case.windows).agg(result=case.aggregate))
 
     return measure(start, batches, history=stream_batches(past), passes=passes)
 
@@ -150,12 +151,10 @@ def claims(measured: dict[tuple[str, int, int], float]) -> list[Claim]:
         published = PUBLISHED.get((letter, variant))
         if published is not None:
             factor = FASTER_AT_1000 if letter in "ab" and variant == 1_000 else FASTER
-            name = f"{letter} {variant:,} at {rate:,}/s: {factor} times the published rate"
+            name = f"{letter} {variant:,} at {rate:,}/s: {factor} x published"
             found.append(Claim(name, round(speed), factor * published * 1e6))
     rate = max(RATES)
     for letter in "ab":
         ratio = measured[letter, 1_000, rate] / measured[letter, 1, rate]
-        found.append(
-            Claim(f"{letter}: rate of 1,000 windows over that of 1 at {rate:,}/s", round(ratio, 3), 0.5)
-        )
+        found.append(Claim(f"{letter} at {rate:,}/s: rate of 1,000 windows / of 1", round(ratio, 3), 0.5))
     return found

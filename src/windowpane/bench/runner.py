@@ -7,7 +7,7 @@ compiles kernels) and records the size of the state; the best of the passes afte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,14 @@ Progress = Callable[[int, int, str], None]
 """Told before each case: how many are done, how many there are, and which comes now."""
 
 
+class Step(Protocol):
+    """What a push or the end of the stream brought."""
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The results of each query."""
+
+
 class Runner(Protocol):
     """The push interface of a runtime."""
 
@@ -26,10 +34,10 @@ class Runner(Protocol):
     def state_bytes(self) -> int:
         """How much the operator holds now."""
 
-    def push(self, batch: pa.RecordBatch) -> pa.Table:
+    def push(self, data: pa.RecordBatch, /) -> Step:
         """Take a batch and give the results that it made final."""
 
-    def close(self) -> pa.Table:
+    def close(self) -> Step:
         """End the stream and give what is left."""
 
 
@@ -74,9 +82,13 @@ def _warm_up(start: Callable[[], Runner], batches: Sequence[pa.RecordBatch]) -> 
     runner = start()
     state, results = 0, 0
     for batch in batches:
-        results += runner.push(batch).num_rows
+        results += _results(runner.push(batch))
         state = max(state, runner.state_bytes)
-    return state, results + runner.close().num_rows
+    return state, results + _results(runner.close())
+
+
+def _results(step: Step) -> int:
+    return sum(table.num_rows for table in step.tables.values())
 
 
 def _timed(

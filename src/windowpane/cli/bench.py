@@ -94,6 +94,8 @@ def _text(value: object) -> str:
             return "-"
         case bool() | str():
             return str(value)
+        case int() | float() if abs(value) >= 1_000_000:
+            return f"{value / 1_000_000:,.3g} M"
         case int():
             return f"{value:,}"
         case float():

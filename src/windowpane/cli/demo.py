@@ -14,6 +14,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from windowpane.local import Counts
+
 MINUTES = 30
 """How much event time the demo replays."""
 FRAMES = 120
@@ -28,29 +30,31 @@ def demo(
 
     console = Console()
     batches = list(_ticks())
-    bids = wp.stream(batches[0].schema, time="ts", keys=["symbol"], delay="2 s")
+    bids = wp.stream(schema=batches[0].schema, time="ts", keys=["symbol"], delay="2 s")
     out = bids.window(wp.sliding("10 min", "1 s")).agg(
         wp.count(), vwap=wp.weighted_mean("price", "volume"), low=wp.min("price"), high=wp.max("price")
     )
     console.print(
         f"{MINUTES} minutes of synthetic ticks, 20% of them out of order by up to 3 s\n", style="bold"
     )
-    console.print(out.explain(), markup=False, highlight=False)
-    console.print()
+    console.print(out.explain(), markup=False, highlight=False, soft_wrap=True)
 
-    runner, latest = out.start(), {}
+    runner = wp.start(out)
+    latest: dict[str, dict[str, Any]] = {}
     pause = seconds / FRAMES if console.is_terminal else 0.0
     results, spent = 0, 0.0
     with Live(console=console, auto_refresh=False) as live:
         for batch in [*batches, None]:
             before = time.process_time()
-            table = runner.close() if batch is None else runner.push(batch)
+            step = runner.close() if batch is None else runner.push(batch)
             took = time.process_time() - before
+            (table,) = step.tables.values()
             results, spent = results + table.num_rows, spent + took
-            latest |= {row["symbol"]: row for row in _newest(table)}
+            if batch is not None:  # the end drains windows that are no longer full
+                latest |= _newest(table)
             live.update(_panel(latest), refresh=True)
             time.sleep(max(0.0, pause - took))
-    _close(console, runner, results, spent)
+    _close(console, runner.counts, results, spent)
 
 
 def _ticks() -> Iterator[pa.RecordBatch]:
@@ -76,13 +80,10 @@ def _ticks() -> Iterator[pa.RecordBatch]:
         yield batch.set_column(0, "ts", pc.if_else(broken, None, batch["ts"]))
 
 
-def _newest(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of the table's last window."""
-    if table.num_rows == 0:
-        return []
-    rows: list[dict[str, Any]] = table.slice(max(0, table.num_rows - 4_096)).to_pylist()
-    end = max(row["window"]["end"] for row in rows)
-    return [row for row in rows if row["window"]["end"] == end]
+def _newest(table: pa.Table) -> dict[str, dict[str, Any]]:
+    """The result with the last window of each symbol."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return {row["symbol"]: row for row in sorted(rows, key=lambda row: row["window"]["end"])}
 
 
 def _panel(latest: dict[str, dict[str, Any]]) -> Table:
@@ -100,11 +101,15 @@ def _panel(latest: dict[str, dict[str, Any]]) -> Table:
     return table
 
 
-def _close(console: Console, runner: Any, results: int, spent: float) -> None:
+def _close(console: Console, counts: Counts, results: int, spent: float) -> None:
     """What became of every tuple, and what it cost."""
-    counts = runner.counts
-    console.print(f"{results:,} results from {counts.input:,} ticks in {spent:.1f} s of CPU time")
+    console.print()
+    console.print(
+        f"{results:,} results from {counts.input:,} ticks in {spent:.1f} s of CPU time", highlight=False
+    )
     console.print(
         f"kept {counts.kept:,} + late {counts.late:,} + rejected {counts.rejected:,} = {counts.input:,}; "
-        "late ticks came more than 2 s behind, rejected ones have no time"
+        "late ticks came more than 2 s behind, rejected ones have no time",
+        highlight=False,
+        soft_wrap=True,
     )
