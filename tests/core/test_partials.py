@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.core.aggregate_samples import assert_same, batches, copy, make_batch
 from windowpane.core.arrays import Column, Tuples
-from windowpane.core.partials.base import concat, take
+from windowpane.core.partials.base import Ranged, concat, length, take
 from windowpane.core.partials.counts import RowCount, ValidCount
 from windowpane.core.partials.extremes import Max, Min
 from windowpane.core.partials.lifted import Lifted
@@ -195,3 +195,18 @@ def test_text_state_says_where_its_ids_are():
     assert Pick("arg_min", "s", "i", text=True).id_columns() == {4: "s"}
     assert ValueCounts("s", text=True).id_columns() == {0: "s"}
     assert ValueCounts("i").id_columns() == {}
+
+
+@given(seed=st.integers(0, 2**32), n_ranges=st.integers(1, 30), longest=st.integers(1, 9))
+def test_few_ranges_of_a_large_table_are_answered_from_the_rows_they_hold(seed, n_ranges, longest):
+    batch = make_batch(seed, 900, 600)
+    random = np.random.default_rng(seed)
+    low = random.integers(0, 590, n_ranges)
+    high = low + random.integers(1, longest + 1, n_ranges)
+    for partial in (RowCount(), ValueCounts("i"), Lists("i"), Pick("last", "f", floating=True)):
+        state = batch.fold(partial)
+        near = Ranged(partial, state, low, high).narrowed()
+        assert length(near.columns) == len(
+            {row for a, b in zip(low, high, strict=True) for row in range(a, b)}
+        )
+        assert_same(partial.ranges(near.columns, near.low, near.high), partial.ranges(state, low, high))

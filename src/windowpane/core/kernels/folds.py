@@ -22,8 +22,20 @@ def run_end(rows: Ints, start: int) -> int:
 
 
 @kernel
+def scattered(rows: Ints) -> bool:
+    """Whether rows change so often that walking them run by run would mispredict at every turn."""
+    n = min(len(rows), 4096)
+    changes = 0
+    for i in range(1, n):
+        changes += rows[i] != rows[i - 1]
+    return changes * 16 > n
+
+
+@kernel
 def count(rows: Ints, n_rows: int) -> Ints:
     """The number of tuples of each row."""
+    if scattered(rows):
+        return _count_scattered(rows, n_rows)
     out = np.zeros(n_rows, np.int64)
     start = 0
     while start < len(rows):
@@ -34,8 +46,19 @@ def count(rows: Ints, n_rows: int) -> Ints:
 
 
 @kernel
+def _count_scattered(rows: Ints, n_rows: int) -> Ints:
+    """Four cells per row, so that neighbours of the same row do not wait for each other's store."""
+    cells = np.zeros((n_rows, 4), np.int64)
+    for i in range(len(rows)):
+        cells[rows[i], i & 3] += 1
+    return cells[:, 0] + cells[:, 1] + cells[:, 2] + cells[:, 3]
+
+
+@kernel
 def sum_small_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
     """Sums that the caller knows to fit int64."""
+    if scattered(rows):
+        return _sum_scattered(rows, values, n_rows)
     out = np.zeros(n_rows, np.int64)
     start = 0
     while start < len(rows):
@@ -45,6 +68,37 @@ def sum_small_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
             total += values[i]
         out[rows[start]] += total
         start = end
+    return out
+
+
+@kernel
+def _sum_scattered(rows: Ints, values: Ints, n_rows: int) -> Ints:
+    """As `_count_scattered`."""
+    cells = np.zeros((n_rows, 4), np.int64)
+    for i in range(len(rows)):
+        cells[rows[i], i & 3] += values[i]
+    return cells[:, 0] + cells[:, 1] + cells[:, 2] + cells[:, 3]
+
+
+@kernel
+def sum_int_runs(values: Ints, heads: Ints) -> Ints:
+    """Sums of neighbouring tuples, which the caller knows to fit int64."""
+    out = np.zeros(len(heads), np.int64)
+    for r in range(len(heads)):
+        end = heads[r + 1] if r + 1 < len(heads) else len(values)
+        total = np.int64(0)
+        for i in range(heads[r], end):
+            total += values[i]
+        out[r] = total
+    return out
+
+
+@kernel
+def sum_float_runs(values: Floats, heads: Ints) -> Floats:
+    """Sums of neighbouring tuples."""
+    out = np.zeros(len(heads), np.float64)
+    for r in range(len(heads)):
+        out[r] = sum_slice(values, heads[r], heads[r + 1] if r + 1 < len(heads) else len(values))
     return out
 
 

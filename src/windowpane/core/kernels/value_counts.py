@@ -56,7 +56,7 @@ def grid_runs(rows: Ints, ranks: Ints, n_rows: int, n_ranks: int) -> tuple[Ints,
         grid[rows[i] * n_ranks + ranks[i]] += 1
     total = 0
     for cell in range(len(grid)):
-        total += grid[cell] > 0
+        total += int(grid[cell] > 0)
     offsets = np.zeros(n_rows + 1, np.int64)
     values = np.empty(total, np.int64)
     weights = np.empty(total, np.int64)
@@ -133,7 +133,7 @@ def _change(ranks: Ints, weights: Ints, begin: int, end: int, sign: int, fine: I
         after = before + sign * weights[i]
         fine[rank] = after
         coarse[rank >> shift] += sign * weights[i]
-        distinct += (after != 0) - (before != 0)
+        distinct += int(after != 0) - int(before != 0)
     return distinct
 
 

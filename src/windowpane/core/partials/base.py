@@ -38,6 +38,11 @@ class Partial(ABC):
         Within a row, tuples are combined in the order given.
         """
 
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        """As `fold`, for tuples that come row by row: row i is the tuples `heads[i] .. heads[i+1]-1`, not none."""
+        sizes = np.diff(heads, append=len(tuples))
+        return self.fold(tuples, np.repeat(np.arange(len(heads)), sizes), len(heads))
+
     @abstractmethod
     def combine(self, a: Columns, b: Columns) -> Columns:
         """Row by row `a + b`; both have the same number of rows."""
@@ -83,14 +88,25 @@ class Ranged:
         n = length(self.columns)
         if 2 * int((self.high - self.low).sum()) >= n:
             return self
-        edges = np.bincount(self.low, minlength=n + 1) - np.bincount(self.high, minlength=n + 1)
-        held = np.cumsum(edges[:n]) > 0
-        place = np.cumsum(held) - 1
-        columns = take(self.columns, np.nonzero(held)[0])
-        return Ranged(self.partial, columns, place[self.low], place[self.high - 1] + 1)
+        rows, moved = _covered(self.low, self.high)
+        return Ranged(self.partial, take(self.columns, rows), self.low - moved, self.high - moved)
 
     def __len__(self) -> int:
         return len(self.low)
+
+
+def _covered(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """The rows inside some range, in order, and how far down each range moves when only these are kept."""
+    order = np.argsort(low, kind="stable")
+    reach = np.maximum.accumulate(high[order])
+    fresh = np.concatenate([[True], low[order][1:] > reach[:-1]])
+    heads = np.nonzero(fresh)[0]
+    begin, end = low[order][heads], reach[np.append(heads[1:], len(low)) - 1]
+    gaps = begin - np.concatenate([[0], np.cumsum(end - begin)[:-1]])
+    moved = np.empty(len(low), np.int64)
+    moved[order] = gaps[np.cumsum(fresh) - 1]
+    sizes = end - begin
+    return np.arange(sizes.sum()) + np.repeat(gaps, sizes), moved
 
 
 def length(columns: Columns) -> int:

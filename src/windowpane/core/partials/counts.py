@@ -60,6 +60,9 @@ class RowCount(_Count):
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:  # noqa: ARG002 - rows say it all
         return (count(rows, n_rows),)
 
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        return (np.diff(heads, append=len(tuples)),)
+
 
 @dataclass(frozen=True)
 class ValidCount(_Count):
@@ -70,3 +73,7 @@ class ValidCount(_Count):
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
         mask = all_valid(tuples, self.columns)
         return (count(rows, n_rows) if mask is None else count_valid(rows, mask, n_rows),)
+
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        mask = all_valid(tuples, self.columns)
+        return (np.diff(heads, append=len(tuples)) if mask is None else np.add.reduceat(mask, heads, dtype=np.int64),)

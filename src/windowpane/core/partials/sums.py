@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Tuples, Values
-from windowpane.core.kernels.folds import count, magnitude, sum_floats, sum_ints, sum_small_ints
+from windowpane.core.kernels.folds import (
+    count,
+    magnitude,
+    sum_float_runs,
+    sum_floats,
+    sum_int_runs,
+    sum_ints,
+    sum_small_ints,
+)
 from windowpane.core.kernels.segments import sum_ranges
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.counts import plain, prefix_ranges
@@ -43,6 +51,13 @@ class IntSum(Partial):
             return totals >> 32, totals & _LOWER
         return _normal(*sum_ints(rows, values, n_rows))
 
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        values = filled(tuples, self.column, 0)
+        if not _fit_one_word(values):
+            return super().fold_runs(tuples, heads)
+        totals = sum_int_runs(values, heads)
+        return totals >> 32, totals & _LOWER
+
     def combine(self, a: Columns, b: Columns) -> Columns:
         return _normal(plain(a, 0) + plain(b, 0), plain(a, 1) + plain(b, 1))
 
@@ -76,6 +91,9 @@ class FloatSum(_FloatSums):
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
         return (sum_floats(rows, floats(filled(tuples, self.column, 0)), n_rows),)
+
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        return (sum_float_runs(floats(filled(tuples, self.column, 0)), heads),)
 
 
 @dataclass(frozen=True)
