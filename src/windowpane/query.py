@@ -176,6 +176,10 @@ class Query:
         """Start a run that batches and punctuation are pushed to by hand."""
         return RUNTIMES["start"](self)
 
+    def resume(self, snapshot: Any) -> Any:
+        """Go on with a run of this query where its snapshot (or the bytes of one) was taken."""
+        return RUNTIMES["resume"](snapshot, self)
+
 
 def together(queries: Sequence[Query]) -> tuple[Plan, _Source]:
     """One plan for several queries over the same stream; queries that share a name are numbered."""

@@ -63,11 +63,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """A batch of tuples that have a place: no null times, keys encoded to dense ids."""
+    """A batch of tuples that have a place: no null times, keys encoded to dense ids.
+
+    `rising` promises that times never fall, which spares looking for each tuple's slice.
+    """
 
     time: Ints
     key: Ints
     columns: dict[str, Column]
+    rising: bool = False
 
     def __len__(self) -> int:
         return len(self.time)

@@ -33,6 +33,7 @@ from windowpane.core.kernels.clock import (
     Codes,
     judge_melded,
     judge_one,
+    none_late,
     scan,
 )
 from windowpane.values.errors import BadQuery, BadState
@@ -199,11 +200,19 @@ class Clock:
         in_order = bool(rising) and low >= self.high
         reach = self._reach(time, high)
         needed = before if in_order else max(before, reach)
-        if needed != NEVER and low < needed - lateness:
+        if needed != NEVER and low < needed - lateness and not self._keeps_all(time, low):
             return None
         self._commit(time, high, reach)
         codes = np.zeros(len(time), np.uint8)
         return Verdict(codes, (len(time), 0, 0, 0), in_order, int(low), int(high), self.bound)
+
+    def _keeps_all(self, time: Ints, low: int) -> bool:
+        """A closer look at a delay, whose bound moves within the batch."""
+        kind, distance, lateness = (int(x) for x in self._rule[:3])
+        if kind != DELAY or (self.bound != NEVER and low < self.bound - lateness):
+            return False
+        high, bound = (max(x, -TIME_LIMIT) - distance for x in (self.high, self.bound))
+        return bool(none_late(time, high + distance, bound, distance, lateness))
 
     def _reach(self, time: Ints, high: int) -> int:
         """The bound of the only source after all these tuples are kept."""

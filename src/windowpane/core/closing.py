@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,21 @@ from windowpane.core.kernels import ranges as kernels
 from windowpane.values.windows import ContextFreeWindow, Cumulative, Landmark, Sliding
 
 
+Entry = tuple[int, ContextFree, int]
+"""A window with its number and the first measure value it looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingArrays:
+    """Sliding windows as parallel arrays: a thousand of them are one call."""
+
+    number: Ints
+    size: Ints
+    slide: Ints
+    origin: Ints
+    since: Ints
+
+
 @dataclass(frozen=True)
 class Definitions:
     """The context-free windows of one query, by number, each with the first measure value it looks at."""
@@ -22,9 +38,25 @@ class Definitions:
     windows: tuple[ContextFree, ...]
     since: tuple[int, ...]
 
+    @cached_property
     def reach(self) -> int:
-        """The longest look back of any window; ALWAYS for a landmark, which must be kept by other means."""
-        return max((length_of(w) for w in self.windows), default=0)
+        """The longest look back of any window but landmarks, which are kept by other means."""
+        lengths = [length_of(w) for w in self.windows]
+        return max((length for length in lengths if length < ALWAYS), default=0)
+
+    @cached_property
+    def sliding(self) -> SlidingArrays:
+        """The sliding windows, as arrays."""
+        return sliding_arrays([e for e in self._entries if isinstance(e[1], Sliding)])
+
+    @cached_property
+    def others(self) -> list[Entry]:
+        """The windows that are not sliding."""
+        return [e for e in self._entries if not isinstance(e[1], Sliding)]
+
+    @property
+    def _entries(self) -> list[Entry]:
+        return list(zip(self.number, self.windows, self.since, strict=True))
 
 
 def length_of(window: ContextFree) -> int:
@@ -45,35 +77,28 @@ def ending(definitions: Definitions, occupied: Ints, after: int, upto: int) -> W
     if len(occupied) == 0:
         return join([])
     # a landmark's merged past has no place among sliding windows
-    lists = [_sliding(definitions, occupied[occupied > NEVER], after, upto)]
-    for number, window, since in zip(definitions.number, definitions.windows, definitions.since, strict=True):
+    lists = [_sliding(definitions.sliding, occupied[occupied > NEVER], after, upto)]
+    for number, window, since in definitions.others:
         seen = occupied[occupied >= since]
-        if not isinstance(window, Sliding) and len(seen):
+        if len(seen):
             lists.append(_others(number, window, seen, since, after, upto))
     return join([found for found in lists if len(found)])
 
 
-def _sliding(definitions: Definitions, occupied: Ints, after: int, upto: int) -> WindowList:
-    chosen = [
-        (n, w, s)
-        for n, w, s in zip(definitions.number, definitions.windows, definitions.since, strict=True)
-        if isinstance(w, Sliding)
-    ]
-    return _sliding_list(tuple(chosen), occupied, after, upto)
+def sliding_arrays(entries: Sequence[Entry]) -> SlidingArrays:
+    """Sliding windows as parallel arrays."""
+    windows = [(n, w, s) for n, w, s in entries if isinstance(w, Sliding)]
+    columns = [(n, w.size, w.slide, w.origin, s) for n, w, s in windows]
+    return SlidingArrays(*np.array(columns, np.int64).reshape(-1, 5).T.copy())
 
 
-def _sliding_list(
-    chosen: Sequence[tuple[int, Sliding, int]], occupied: Ints, after: int, upto: int
-) -> WindowList:
-    number = np.array([n for n, _, _ in chosen], np.int64)
-    size = np.array([w.size for _, w, _ in chosen], np.int64)
-    slide = np.array([w.slide for _, w, _ in chosen], np.int64)
-    origin = np.array([w.origin for _, w, _ in chosen], np.int64)
-    since = np.array([s for _, _, s in chosen], np.int64)
-    which, start = kernels.ending_windows(origin, slide, size, since, occupied, after, upto)
-    end = start + size[which]
+def _sliding(arrays: SlidingArrays, occupied: Ints, after: int, upto: int) -> WindowList:
+    which, start = kernels.ending_windows(
+        arrays.origin, arrays.slide, arrays.size, arrays.since, occupied, after, upto
+    )
+    end = start + arrays.size[which]
     none = np.full(len(which), -1, np.int64)
-    return WindowList(number[which], np.maximum(start, since[which]), end, start, end, none)
+    return WindowList(arrays.number[which], np.maximum(start, arrays.since[which]), end, start, end, none)
 
 
 def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int, upto: int) -> WindowList:
@@ -92,7 +117,7 @@ def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int
             starts = np.array([s for s, _ in pairs], np.int64)
             ends = np.array([e for _, e in pairs], np.int64)
         case Sliding():
-            return _sliding_list([(number, window, since)], seen, after, upto)
+            return _sliding(sliding_arrays([(number, window, since)]), seen, after, upto)
     low_edge = np.maximum(starts, since)
     return for_all_keys(np.full(len(ends), number, np.int64), low_edge, ends, starts)
 

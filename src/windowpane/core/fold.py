@@ -14,22 +14,43 @@ _DENSE = 4
 """Cells per tuple up to which a dense grid of (slice, key) is cheaper than hashing."""
 
 
-def fold(layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: int) -> Rows:
-    """Reduce a batch to rows sorted by (start, key)."""
+def fold(  # noqa: PLR0913 - what a fold is made of
+    layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: int, *, rising: bool
+) -> Rows:
+    """Reduce a batch to rows sorted by (start, key); `rising` if the measure never falls."""
     if len(tuples) == 0:
         return no_rows(layout)
+    if rising and n_keys <= 1:
+        runs = _runs(measure, edges)
+        if runs is not None:
+            partials = tuple(partial.fold_runs(tuples, runs[1]) for partial in layout)
+            return Rows(runs[0], np.zeros(len(runs[0]), np.int64), partials)
     starts, slices = slice_of(measure, edges)
     return fold_slices(layout, tuples, starts, slices, n_keys)
 
 
+def _runs(measure: Ints, edges: Edges) -> tuple[Ints, Ints] | None:
+    """The slices of a rising measure and where each begins among the tuples; None if edges are too many."""
+    low, high = int(measure[0]), int(measure[-1])
+    if edges.expected(low, high) > _DENSE * len(measure) + 1024:
+        return None
+    starts = edges.between(low, high)
+    heads = np.searchsorted(measure, starts, side="left")
+    heads[0] = 0
+    used = np.diff(heads, append=len(measure)) > 0
+    return starts[used], heads[used]
+
+
 def slice_of(measure: Ints, edges: Edges) -> tuple[Ints, Ints]:
-    """The slice starts that occur in the measure's range, and the index of each tuple's slice among them."""
+    """The starts of the slices that hold tuples, and the index of each tuple's slice among them."""
     low, high = int(measure.min()), int(measure.max())
     if edges.expected(low, high) <= _DENSE * len(measure) + 1024:
         starts = edges.between(low, high)
-        slices = np.empty(len(measure), np.int64)
-        edge_kernels.slice_index(measure, starts, slices)
-        return starts, slices
+        slices, used = np.empty(len(measure), np.int64), np.zeros(len(starts), np.bool_)
+        edge_kernels.slice_index(measure, starts, slices, used)
+        if bool(used.all()):
+            return starts, slices
+        return starts[used], (np.cumsum(used) - 1)[slices]
     # A few tuples far apart: listing every edge between them would cost more than asking for theirs.
     distinct, back = np.unique(measure, return_inverse=True)
     starts, again = np.unique(edges.floor(distinct), return_inverse=True)
@@ -37,12 +58,12 @@ def slice_of(measure: Ints, edges: Edges) -> tuple[Ints, Ints]:
 
 
 def fold_slices(layout: Layout, tuples: Tuples, starts: Ints, slices: Ints, n_keys: int) -> Rows:
-    """Reduce tuples whose slice is known; rows come sorted by (start, key)."""
+    """Reduce tuples whose slice is known and every slice holds some; rows come sorted by (start, key)."""
     if len(tuples) == 0:
         return no_rows(layout)
     if n_keys <= 1:
-        used, rows = kernels.used_cells(slices, len(starts))
-        slice_, key = used, np.zeros(len(used), np.int64)
+        rows, slice_ = slices, np.arange(len(starts))
+        key = np.zeros(len(starts), np.int64)
     elif len(starts) * n_keys <= _DENSE * len(tuples) + 65536:
         used, rows = kernels.used_cells(slices * n_keys + tuples.key, len(starts) * n_keys)
         slice_, key = used // n_keys, used % n_keys

@@ -21,8 +21,10 @@ from windowpane.core.emission import Emission, Group, Moment
 from windowpane.core.hashing import hash_columns
 from windowpane.core.interner import Interner
 from windowpane.core.keys import KeyIndex
+from windowpane.core.lane_blocks import Blocks
 from windowpane.core.pending import TIE
 from windowpane.core.results import Lowering, result_table
+from windowpane.core.snapshot import operator_blocks, restore_operator
 
 
 class LaneState(Protocol):
@@ -86,13 +88,15 @@ class Operator:
             name: Interner(self.types[name]) for name in self.columns if is_text(self.types[name])
         }
 
-    def step(self, batch: pa.RecordBatch, time: Ints, moment: Moment) -> dict[str, list[pa.Table]]:
-        """Fold an admitted batch in; the answers of each query that has any."""
+    def step(
+        self, batch: pa.RecordBatch, time: Ints, moment: Moment, *, rising: bool = False
+    ) -> dict[str, list[pa.Table]]:
+        """Fold an admitted batch in (`rising`: its times never fall); the answers of each query that has any."""
         columns = self._read(batch)
         ids = self._encode(batch)
         emissions: list[tuple[LaneEntry, Emission]] = []
         for i, entry in enumerate(self.lanes):
-            tuples = Tuples(time, ids[entry.grouping], columns)
+            tuples = Tuples(time, ids[entry.grouping], columns, rising)
             if entry.since > NEVER and len(time):
                 tuples = tuples.take(time >= entry.since)
             lane, answers = entry.lane.step(tuples, self._group(entry), moment)
@@ -165,6 +169,14 @@ class Operator:
 
     def _values(self, column: str, ids: Ints) -> pa.Array:
         return self.interners[column].values(ids)
+
+    def blocks(self) -> Blocks:
+        """All state as named blocks, between two steps."""
+        return operator_blocks(self)
+
+    def restore(self, blocks: Mapping[str, bytes]) -> None:
+        """Go on from the blocks of an operator of the same plan; this one has seen nothing yet."""
+        restore_operator(self, blocks)
 
     @property
     def nbytes(self) -> int:

@@ -104,7 +104,8 @@ class RankLane:
             return table, counts
         counts = counts.copy()
         rank = kernels.number_tuples(group.scope(tuples.key), counts)
-        return table.insert(fold(self.spec.layout, tuples, rank, self.spec.edges, group.n_keys)), counts
+        rows = fold(self.spec.layout, tuples, rank, self.spec.edges, group.n_keys, rising=not self.spec.scoped)
+        return table.insert(rows), counts
 
     def _answer(  # noqa: PLR0913 - one call, and every argument is a different array
         self,
@@ -163,7 +164,7 @@ class RankLane:
     def _extents(
         self, view: SliceTable, listed: WindowList, group: Group
     ) -> tuple[Rows, Extents]:
-        table = view.for_windows(np.unique(np.concatenate([listed.low, listed.high])), group.n_keys)
+        table = view.for_windows(np.sort(np.concatenate([listed.low, listed.high])), group.n_keys)
         return table, extents(table, listed, group.scope_of_key if self.spec.scoped else None)
 
     def _forget(self, group: Group) -> RankLane:

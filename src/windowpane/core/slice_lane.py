@@ -7,6 +7,7 @@ least once per gap. The slice table takes them merged back to window edges, sess
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class SliceSpec:
     window_edges: Edges
     fold_edges: Edges
 
-    @property
+    @cached_property
     def landmarks(self) -> Ints:
         """From where the windows without an end to their reach look, sorted."""
         lows = {
@@ -79,7 +80,8 @@ class SliceLane:
 
     def rows_of(self, tuples: Tuples, n_keys: int) -> Rows:
         """A batch as rows, cut at window edges and within session gaps."""
-        return fold(self.spec.layout, tuples, tuples.time, self.spec.fold_edges, n_keys)
+        edges = self.spec.fold_edges
+        return fold(self.spec.layout, tuples, tuples.time, edges, n_keys, rising=tuples.rising)
 
     def insert(self, rows: Rows, n_keys: int) -> SliceLane:
         """Take in the rows of a batch."""
@@ -184,8 +186,8 @@ class SliceLane:
         if settled == NEVER or not self.table.segments:
             return self.table
         landmarks = self.spec.landmarks
-        finite = [r for r in (Definitions((0,), (w,), (0,)).reach() for w in self.spec.definitions.windows) if r < ALWAYS]
-        horizon = int(self.spec.window_edges.floor(np.array([settled - max(finite, default=0)]))[0])
+        reach = self.spec.definitions.reach
+        horizon = int(self.spec.window_edges.floor(np.array([settled - reach]))[0])
         return self.table.forget(horizon, landmarks if len(landmarks) else None)
 
     @property
@@ -195,7 +197,7 @@ class SliceLane:
 
 
 def _bounds(low: Ints, high: Ints) -> Ints:
-    return np.unique(np.concatenate([low, high]))
+    return np.sort(np.concatenate([low, high]))
 
 
 def _identities(number: int, sessions: Sessions, ends: Ints, which: Bools) -> Windows:

@@ -22,7 +22,7 @@ from windowpane.core.rows import Layout, Rows, by_key, merge, no_rows, reduce_ru
 SEGMENT_ROWS = 8192
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # equal to itself only, so that what is derived from it can be remembered
 class Segment:
     """A run of the table: all rows whose start lies from `rows.start[0]` to below the next segment's."""
 

@@ -2,6 +2,7 @@
 
 from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.results import Counts, Result, Step
-from windowpane.local.run import run, start
+from windowpane.local.run import resume, run, start
+from windowpane.local.snapshot import Snapshot
 
-__all__ = ["Counts", "QueryRunner", "Result", "Runner", "Step", "run", "start"]
+__all__ = ["Counts", "QueryRunner", "Result", "Runner", "Snapshot", "Step", "resume", "run", "start"]

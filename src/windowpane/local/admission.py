@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,8 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.clock import Clock
 from windowpane.core.columns import read_column, read_time
 from windowpane.core.keys import KeyIndex
+from windowpane.core.lane_blocks import Blocks, Reader, Writer
+from windowpane.core.snapshot import read_keys
 from windowpane.local.results import Counts
 from windowpane.plan.nodes import Stream
 from windowpane.values.errors import BadQuery, unknown_column, wrong_type
@@ -26,7 +30,8 @@ class Admitted:
 
     kept: pa.RecordBatch
     time: Ints
-    late: pa.RecordBatch
+    rising: bool
+    late: pa.Table
     rejects: pa.Table
     counts: Counts
 
@@ -38,6 +43,10 @@ class Gate:
         self.stream = stream
         self.clock = Clock(stream.policy, stream.max_ahead, stream.lateness)
         policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
+        # kept, because making an empty table costs as much as folding ten thousand rows
+        self._schema = pa.schema(list(stream.types))
+        self.no_rejects = rejects_table(self._schema, [])
+        self.no_late = self._schema.empty_table()
         self._melded = policy if isinstance(policy, Melded) else None
         inner = policy.policy if isinstance(policy, Melded) else policy
         self._marker = inner.column if isinstance(inner, External) else None
@@ -47,6 +56,21 @@ class Gate:
             self._sources = KeyIndex([self._melded.source], [kind])
             if self._melded.sources:
                 self._sources.encode([pa.array(self._melded.sources, kind)])
+
+    def snapshot(self, blocks: Blocks) -> dict[str, Any]:
+        """The clock and the sources; what is large goes to the blocks."""
+        parts: dict[str, list[str]] = {}
+        if self._sources is not None:
+            Writer("sources", blocks, parts).blocks("keys", self._sources.blocks())
+        digests = {name: blocks.digests[name] for names in parts.values() for name in names}
+        return {"clock": self.clock.snapshot(), "parts": parts, "digests": digests}
+
+    def restore(self, state: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
+        """Go on from a snapshot of a gate of the same stream."""
+        self.clock.restore(state["clock"])
+        if self._sources is not None:
+            index = self._sources
+            self._sources = read_keys(index.names, index.types, Reader("sources", blocks, state))
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The stream's columns in order; a missing or retyped column is an error, an added one is left out."""
@@ -73,27 +97,30 @@ class Gate:
             null = np.zeros(len(time), np.bool_) if valid is None else ~valid
             reasons += [(NULL_TIME, batch.filter(pa.array(null))), (BAD_TIME, batch.filter(pa.array(~null & ~placed)))]
         if verdict.all_kept:
-            return self._done(batch, some, times, some.slice(0, 0), reasons, 0)
+            return self._done(batch, some, times, self.no_late, reasons, 0, rising=verdict.in_order)
         codes = verdict.codes
         reasons.append((AHEAD, some.filter(pa.array(codes == TOO_FAR))))
-        late = some.filter(pa.array(codes == LATE))
+        late = pa.Table.from_batches([some.filter(pa.array(codes == LATE))])
         kept = codes == KEPT
         markers = int((codes == MARKER).sum())
-        return self._done(batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers)
+        return self._done(batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers, rising=False)
 
     def _done(  # noqa: PLR0913 - the parts of one result
         self,
         batch: pa.RecordBatch,
         kept: pa.RecordBatch,
         time: Ints,
-        late: pa.RecordBatch,
+        late: pa.Table,
         reasons: list[tuple[str, pa.RecordBatch]],
         markers: int,
+        *,
+        rising: bool,
     ) -> Admitted:
-        rejects = rejects_table(batch.schema, [(r, b) for r, b in reasons if b.num_rows])
+        some = [(r, b) for r, b in reasons if b.num_rows]
+        rejects = rejects_table(self._schema, some) if some else self.no_rejects
         counted = {reason: rows.num_rows for reason, rows in reasons if rows.num_rows}
         counts = Counts(batch.num_rows, kept.num_rows, late.num_rows, markers, counted)
-        return Admitted(kept, time, late, rejects, counts)
+        return Admitted(kept, time, rising, late, rejects, counts)
 
     def _markers(self, batch: pa.RecordBatch) -> Bools | None:
         if self._marker is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from windowpane.local.results import Result
 from windowpane.local.runner import QueryRunner, Runner, joined
+from windowpane.local.snapshot import Snapshot
 from windowpane.query import RUNTIMES, Query, together
 
 
@@ -22,5 +23,13 @@ def start(*queries: Query) -> Runner:
     return QueryRunner(plan) if len(queries) == 1 else Runner(plan)
 
 
+def resume(snapshot: Snapshot | bytes, *queries: Query) -> Runner:
+    """Go on with a run of these queries where its snapshot was taken."""
+    plan, _ = together(queries)
+    kind = QueryRunner if len(queries) == 1 else Runner
+    return kind.restore(plan, snapshot)
+
+
 RUNTIMES["run"] = run
 RUNTIMES["start"] = start
+RUNTIMES["resume"] = resume

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS
+from windowpane.core.blocks import FORMAT
 from windowpane.core.columns import to_batches
 from windowpane.core.emission import Moment
 from windowpane.core.results import Lowering
-from windowpane.local.admission import Gate, rejects_table
+from windowpane.local.admission import Gate
 from windowpane.local.results import Counts, Step
+from windowpane.local.snapshot import Snapshot, check_format
+from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
-from windowpane.planner.compile import compile_plan
+from windowpane.planner.compile import assemble, compile_plan, place
 from windowpane.values.errors import BadQuery
 
 if TYPE_CHECKING:
@@ -38,6 +42,7 @@ class Runner:
         self.gate = Gate(plan.stream)
         self.counts = Counts()
         self.closed = False
+        self._empty: dict[str, pa.Table] = {}
 
     def push(self, data: object, *, now: int | None = None) -> Step:
         """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats."""
@@ -67,6 +72,38 @@ class Runner:
         self.closed = True
         return self._advance(before)
 
+    def snapshot(self) -> Snapshot:
+        """The state as it is now; a run that goes on from it gives the same answers as this one will."""
+        blocks = self.operator.blocks()
+        first: dict[str, list[int]] = {}
+        for placed in self._placed:
+            first.setdefault(placed.query.name, [placed.number, int(placed.since)])
+        header = {
+            "format": FORMAT,
+            "plan": fingerprint(self.plan),
+            "windows": first,
+            "gate": self.gate.snapshot(blocks),
+            "counts": asdict(self.counts),
+            "closed": self.closed,
+        }
+        return Snapshot(header, blocks)
+
+    @classmethod
+    def restore(cls, plan: Plan, snapshot: Snapshot | bytes) -> Self:
+        """A run that goes on where the snapshot was taken; the plan must be the one that was running."""
+        if isinstance(snapshot, bytes):
+            snapshot = Snapshot.from_bytes(snapshot)
+        header = snapshot.header
+        check_format(header)
+        need_same(header["plan"], plan)
+        runner = cls(plan)
+        runner._placed = [p for query in plan.queries for p in place(plan, query, *header["windows"][query.name])]
+        runner.operator = assemble(plan, runner._placed)
+        runner.operator.restore(snapshot.blocks)
+        runner.gate.restore(header["gate"], snapshot.blocks)
+        runner.counts, runner.closed = Counts(**header["counts"]), header["closed"]
+        return runner
+
     @property
     def bound(self) -> int:
         """The punctuation: no row is expected below this."""
@@ -81,15 +118,13 @@ class Runner:
         before = self.gate.clock.bound
         admitted = self.gate.admit(batch, now)
         self.counts += admitted.counts
-        tables = self.operator.step(admitted.kept, admitted.time, self._moment(before))
-        late = pa.Table.from_batches([admitted.late])
-        return Step(self._tables(tables), late, admitted.rejects, admitted.counts)
+        tables = self.operator.step(admitted.kept, admitted.time, self._moment(before), rising=admitted.rising)
+        return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
 
     def _advance(self, before: int) -> Step:
         empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]
         tables = self.operator.step(empty[0], np.empty(0, np.int64), self._moment(before))
-        late, rejects = self._schema.empty_table(), rejects_table(self._schema, [])
-        return Step(self._tables(tables), late, rejects, Counts())
+        return Step(self._tables(tables), self.gate.no_late, self.gate.no_rejects, Counts())
 
     def _moment(self, before: int) -> Moment:
         early = any(query.emit == "update" for query in self.plan.queries)
@@ -104,9 +139,11 @@ class Runner:
 
     def _table(self, query: QueryEntry, tables: list[pa.Table]) -> pa.Table:
         if tables:
-            return pa.concat_tables(tables)
-        lowering = Lowering((), query.aggregates, query.point, many=query.many, early=query.early)
-        return lowering.schema(self.operator.key_types(query.grouping)).empty_table()
+            return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        if query.name not in self._empty:
+            lowering = Lowering((), query.aggregates, query.point, many=query.many, early=query.early)
+            self._empty[query.name] = lowering.schema(self.operator.key_types(query.grouping)).empty_table()
+        return self._empty[query.name]
 
     def _joined(self, steps: list[Step]) -> Step:
         if len(steps) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windowpane.core.arrays import NEVER, Ints
+from windowpane.core.arrays import NEVER, Bools, Ints
 from windowpane.core.jit import kernel
 
 _NEVER = NEVER
@@ -47,14 +47,15 @@ def progression_floor(phase: Ints, period: Ints, times: Ints) -> Ints:
 
 
 @kernel
-def slice_index(measure: Ints, edges: Ints, out: Ints) -> None:
-    """Which slice `[edges[i], edges[i+1])` holds each value; the last slice is open.
+def slice_index(measure: Ints, edges: Ints, out: Ints, used: Bools) -> None:
+    """Which slice `[edges[i], edges[i+1])` holds each value; the last slice is open. Marks slices as used.
 
     Most tuples fall into the slice of the one before, so that is tried first (Traub et al. 2019,
     section 5.3, step 1); others start from a grid over the range and walk at most a few edges.
     """
     n, m = len(measure), len(edges)
     if m == 1:
+        used[0] = n > 0
         for i in range(n):
             out[i] = 0
         return
@@ -68,7 +69,7 @@ def slice_index(measure: Ints, edges: Ints, out: Ints) -> None:
         while at + 1 < m and edges[at + 1] <= edges[0] + (np.int64(c) << shift):
             at += 1
         grid[c] = at
-    here, low, high = 0, edges[0], edges[1]
+    here, low, high = 0, edges[0], edges[0]
     for i in range(n):
         t = measure[i]
         if t < low or t >= high:
@@ -76,6 +77,7 @@ def slice_index(measure: Ints, edges: Ints, out: Ints) -> None:
             here = grid[c]
             while here + 1 < m and edges[here + 1] <= t:
                 here += 1
+            used[here] = True
             low = edges[here]
             high = edges[here + 1] if here + 1 < m else np.int64(9223372036854775807)
         out[i] = here

@@ -76,4 +76,8 @@ class ValidCount(_Count):
 
     def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
         mask = all_valid(tuples, self.columns)
-        return (np.diff(heads, append=len(tuples)) if mask is None else np.add.reduceat(mask, heads, dtype=np.int64),)
+        return (
+            np.diff(heads, append=len(tuples))
+            if mask is None
+            else np.add.reduceat(mask, heads, dtype=np.int64),
+        )

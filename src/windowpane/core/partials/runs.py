@@ -18,6 +18,7 @@ from windowpane.core.partials.reading import present_values
 
 _GRID = 16
 """Cells per tuple up to which counting in a grid is cheaper than sorting."""
+_SAMPLE = 16_384
 _NONE = np.empty(0, np.int64)
 
 
@@ -41,11 +42,28 @@ def gather(cells: Ragged, low: Ints, high: Ints) -> Ragged:
 
 def rank(values: Ints) -> tuple[Ints, Ints]:
     """The distinct values, sorted, and the index of each value among them."""
+    if _mostly_distinct(values):
+        return _rank_by_sorting(values)
     distinct, numbers = number(values)
     order = np.argsort(distinct)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return distinct[order], place[numbers]
+
+
+def _mostly_distinct(values: Ints) -> bool:
+    """Judged by a sample: a hash table of all values would not stay in the cache."""
+    sample = values[:: max(1, len(values) // _SAMPLE)]
+    return len(values) > _SAMPLE and 4 * len(np.unique(sample)) > 3 * len(sample)
+
+
+def _rank_by_sorting(values: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(values)
+    sorted_ = values[order]
+    fresh = np.concatenate([[True], sorted_[1:] != sorted_[:-1]])
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.cumsum(fresh) - 1
+    return sorted_[fresh], ranks
 
 
 def fold_runs(values: Ints, rows: Ints, n_rows: int) -> Ragged:

@@ -25,6 +25,11 @@ class Span(Partial):
         _span(tuples.time, rows, first, last)
         return first, last
 
+    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
+        if not tuples.rising:
+            return super().fold_runs(tuples, heads)
+        return tuples.time[heads], tuples.time[np.append(heads[1:], len(tuples)) - 1]
+
     def combine(self, a: Columns, b: Columns) -> Columns:
         return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
@@ -36,12 +41,11 @@ class Span(Partial):
 
 @kernel
 def _span(time: Ints, rows: Ints, first: Ints, last: Ints) -> None:
+    """Without branches: which tuple is the first or last so far is as good as random under disorder."""
     for i in range(len(time)):
         r = rows[i]
-        if time[i] < first[r]:
-            first[r] = time[i]
-        if time[i] > last[r]:
-            last[r] = time[i]
+        first[r] = min(first[r], time[i])
+        last[r] = max(last[r], time[i])
 
 
 @kernel

@@ -1,0 +1,73 @@
+"""Fingerprint: what of a plan its state depends on, as plain text that can be stored and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from windowpane.plan.nodes import Plan, Stream, WindowQuery
+from windowpane.values.errors import BadState
+
+Fingerprint = dict[str, Any]
+
+
+def fingerprint(plan: Plan) -> Fingerprint:
+    """The stream and the queries, each part as text; equal for plans that can share state."""
+    return {"stream": _stream(plan.stream), "queries": {query.name: _query(query) for query in plan.queries}}
+
+
+def identity(value: object) -> str:
+    """A value as text; a user's class without a repr of its own is known by its name and its attributes."""
+    if isinstance(value, tuple):
+        return f"({', '.join(identity(part) for part in value)})"
+    if type(value).__repr__ is not object.__repr__:
+        return repr(value)
+    fields = ", ".join(f"{name}={identity(part)}" for name, part in sorted(vars(value).items()))
+    return f"{type(value).__module__}.{type(value).__qualname__}({fields})"
+
+
+def _stream(stream: Stream) -> dict[str, str]:
+    return {
+        **{f"type of column {name!r}": str(kind) for name, kind in stream.types},
+        "columns": identity(stream.columns),
+        "time": stream.time,
+        "punctuation": identity(stream.policy),
+        "lateness": str(stream.lateness),
+        "max_ahead": str(stream.max_ahead),
+        "ties": str(stream.ties),
+    }
+
+
+def _query(query: WindowQuery) -> dict[str, str]:
+    return {
+        "window": identity(query.windows),
+        "aggregates": identity(query.aggregates),
+        "keys": identity(query.keys),
+        "emit": query.emit,
+    }
+
+
+def need_same(stored: Fingerprint, plan: Plan) -> None:
+    """An error that says what changed, if another plan wrote the state."""
+    now = fingerprint(plan)
+    if stored == now:
+        return
+    changes = _changes("of the stream", stored["stream"], now["stream"])
+    then, today = stored["queries"], now["queries"]
+    changes += [f"query {name!r} is gone" for name in then if name not in today]
+    changes += [f"query {name!r} is new" for name in today if name not in then]
+    for name in then:
+        if name in today:
+            changes += _changes(f"of query {name!r}", then[name], today[name])
+    told = "; ".join(changes) or "the queries stand in another order"
+    remedy = "Resume with the old plan, or start anew."
+    raise BadState(f"the snapshot was written by another plan: {told}. {remedy}")
+
+
+def _changes(of: str, then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    names = dict.fromkeys([*then, *now])
+    return [
+        f"{name} {of} was {then.get(name, 'absent')}, is now {now.get(name, 'absent')}"
+        for name in names
+        if then.get(name) != now.get(name)
+    ]
