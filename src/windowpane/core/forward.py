@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import ALWAYS, Bools, Ints, Tuples
+from windowpane.core.arrays import ALWAYS, Bools, Column, Ints, Tuples, Values
 from windowpane.core.extents import WindowList
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.ranges import first_at_least
@@ -116,10 +116,20 @@ def _ticks(
 
 
 def _own(window: ContextAwareWindow, known: Known, after: int, upto: int) -> _Lists:
-    tuples = known.tuples
+    tuples, none = known.tuples, np.empty(0, np.int64)
+    if len(tuples) == 0:
+        return none, none, none, none, none
     order = np.argsort(tuples.key, kind="stable")
-    columns = {name: tuples.columns[name].values[order] for name in window.columns} if len(tuples) else {}
-    key, start, end = window.windows(tuples.key[order], tuples.time[order], columns)
-    key, start, end = (np.asarray(a, np.int64) for a in (key, start, end))
-    chosen = (end > after) & (end <= upto)
-    return key[chosen], start[chosen], end[chosen], start[chosen], end[chosen]
+    columns = {name: _filled(tuples.columns[name])[order] for name in window.columns}
+    found = window.windows(tuples.key[order], tuples.time[order], columns)
+    listed = np.stack([np.asarray(a, np.int64) for a in found])
+    # tuples of one time may name the same window
+    key, start, end = np.unique(listed[:, (listed[2] > after) & (listed[2] <= upto)], axis=1)
+    return key, start, end, start, end
+
+
+def _filled(column: Column) -> Values:
+    """What a user's window sees: 0, False or NaN where there is null."""
+    if column.valid is None:
+        return column.values
+    return np.where(column.valid, column.values, np.nan if column.values.dtype.kind == "f" else 0)
