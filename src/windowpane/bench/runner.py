@@ -52,12 +52,13 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One case: how fast, how much state at most, how many result rows."""
+    """One case: how fast, how much state at most, how many result rows, and how long the start took."""
 
     tuples: int
     seconds: float
     state_bytes: int
     results: int
+    start_seconds: float
 
     @property
     def tuples_per_second(self) -> float:
@@ -74,8 +75,9 @@ def measure(
 ) -> Measured:
     """Push `batches` through a new runner in every pass and close it; `history` goes first, untimed."""
     state, results = _warm_up(start, [*history, *batches])
-    best = min(_timed(start, batches, history) for _ in range(passes))
-    return Measured(sum(batch.num_rows for batch in batches), best, state, results)
+    timings = [_timed(start, batches, history) for _ in range(passes)]
+    started, pushed = (min(seconds) for seconds in zip(*timings, strict=True))
+    return Measured(sum(batch.num_rows for batch in batches), pushed, state, results, started)
 
 
 def _warm_up(start: Callable[[], Runner], batches: Sequence[pa.RecordBatch]) -> tuple[int, int]:
@@ -93,12 +95,15 @@ def _results(step: Step) -> int:
 
 def _timed(
     start: Callable[[], Runner], batches: Sequence[pa.RecordBatch], history: Sequence[pa.RecordBatch]
-) -> float:
+) -> tuple[float, float]:
+    """CPU seconds to start the query, and to push the batches and close."""
+    begin = time.process_time()
     runner = start()
+    started = time.process_time() - begin
     for batch in history:
         runner.push(batch)
-    before = time.process_time()
+    begin = time.process_time()
     for batch in batches:
         runner.push(batch)
     runner.close()
-    return max(time.process_time() - before, 1e-9)
+    return started, max(time.process_time() - begin, 1e-9)
