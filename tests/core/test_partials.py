@@ -15,7 +15,7 @@ from windowpane.core.partials.lifted import Lifted
 from windowpane.core.partials.lists import Lists
 from windowpane.core.partials.moments import Moments
 from windowpane.core.partials.picks import ExtremeCount, Pick
-from windowpane.core.partials.runs import ValueCounts, ragged
+from windowpane.core.partials.runs import ValueCounts, ragged, rank
 from windowpane.core.partials.sketches import Kll, Theta, estimate_distinct, estimate_quantiles
 from windowpane.core.partials.sums import FloatSum, IntSum, LogSum, WeightedSum
 from windowpane.values.aggregates import Algebra
@@ -140,6 +140,16 @@ def test_reduce_combines_neighbouring_rows(partial, batch):
 
 @every_partial
 @given(batch=batches())
+def test_folding_runs_is_folding_rows(partial, batch):
+    batch = batch.part(np.argsort(batch.rows, kind="stable"))
+    found, heads = np.unique(batch.rows, return_index=True)
+    if len(found):
+        rows = np.searchsorted(found, batch.rows)
+        assert_same(partial.fold_runs(batch.tuples, heads), partial.fold(batch.tuples, rows, len(found)))
+
+
+@every_partial
+@given(batch=batches())
 def test_rows_can_be_taken_and_put_together_again(partial, batch):
     state, at = batch.fold(partial), np.arange(batch.n_rows)
     assert_same(concat([take(state, at[:2]), take(state, at[2:])]), state)
@@ -188,6 +198,14 @@ def test_value_counts_of_many_values_are_the_same_by_grid_and_by_sort():
     sparse = ragged(ValueCounts("x").fold(tuples, rows * 1000, 50_000))
     np.testing.assert_array_equal(dense.values, sparse.values)
     np.testing.assert_array_equal(dense.weights, sparse.weights)
+
+
+@pytest.mark.parametrize("spread", [100, 20_000, 2**60])
+def test_ranks_are_the_same_by_hash_and_by_sort(spread):
+    values = np.random.default_rng(0).integers(-spread, spread, 50_000)
+    distinct, ranks = rank(values)
+    np.testing.assert_array_equal(distinct, np.unique(values))
+    np.testing.assert_array_equal(distinct[ranks], values)
 
 
 def test_text_state_says_where_its_ids_are():

@@ -54,7 +54,7 @@ def rank(values: Ints) -> tuple[Ints, Ints]:
 def _mostly_distinct(values: Ints) -> bool:
     """Judged by a sample: a hash table of all values would not stay in the cache."""
     sample = values[:: max(1, len(values) // _SAMPLE)]
-    return len(values) > _SAMPLE and 4 * len(np.unique(sample)) > 3 * len(sample)
+    return len(values) > _SAMPLE and 10 * len(np.unique(sample)) > 9 * len(sample)
 
 
 def _rank_by_sorting(values: Ints) -> tuple[Ints, Ints]:
