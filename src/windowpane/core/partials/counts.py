@@ -63,9 +63,6 @@ class RowCount(_Count):
     def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
         return (np.diff(heads, append=len(tuples)),)
 
-    def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
-        return (np.diff(heads, append=len(tuples)),)
-
 
 @dataclass(frozen=True)
 class ValidCount(_Count):
