@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Ints
+from windowpane.core.arrays import Bools, Ints
 from windowpane.core.kernels import ranges as kernels
 from windowpane.core.rows import Rows, heads_of
 
@@ -66,7 +66,7 @@ class Extents:
     def __len__(self) -> int:
         return len(self.window)
 
-    def take(self, at: Ints) -> Extents:
+    def take(self, at: Ints | Bools) -> Extents:
         """The pairs at these positions (or under this mask)."""
         return Extents(self.window[at], self.key[at], self.low[at], self.high[at])
 

@@ -80,7 +80,7 @@ def _per_row(window: PerRow, known: Known, after: int, upto: int, *, scoped: boo
 def _last_rows(window: LastRows, known: Known, after: int, upto: int, *, scoped: bool) -> _Lists:
     none = np.empty(0, np.int64)
     time = known.tuples.time
-    if len(time) == 0:
+    if len(time) == 0 or upto <= max(after, int(time[0])):
         return none, none, none, none, none
     latest = (int(time[-1]) - window.origin) // window.every + 1
     first = (max(after, int(time[0])) - window.origin) // window.every + 1

@@ -8,22 +8,21 @@ workers may start at once. Where Numba is missing, kernels run as plain Python: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., object])
 
 try:
     import numba
-except ImportError:  # pragma: no cover - exercised in a subprocess by tests/core/test_without_numba.py
-    numba = None
-
-HAVE_NUMBA = numba is not None
-_OPTIONS = {"nopython": True, "nogil": True, "cache": True, "boundscheck": False, "error_model": "numpy"}
+except ImportError:
+    HAVE_NUMBA = False
+else:
+    HAVE_NUMBA = True
 
 
 def kernel(function: F) -> F:
     """Compile a loop over arrays. The only way in this project to call Numba."""
-    if numba is None:
+    if not HAVE_NUMBA:
         return function
-    compiled: F = numba.jit(**_OPTIONS)(function)
-    return compiled
+    compiled = numba.jit(nopython=True, nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+    return cast("F", compiled)

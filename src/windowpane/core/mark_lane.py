@@ -74,11 +74,10 @@ class MarkLane:
         else:
             lane, answers = self._revise(kept, s.waiting, _arrivals(s.settled, s.settled_fresh, s.waiting, s.waiting_fresh), n_keys, moment)
         rows = _without(kept.rows, kept.closed, kept.number)
+        markers = kept.markers
         if moment.bound == ALWAYS:
-            rows, markers = no_rows(self.layout), Markers(*(a[:0] for a in (kept.markers.is_open, kept.markers.ordinal, kept.markers.begin, kept.markers.latest)))
-        else:
-            markers = kept.markers
-        ledger = lane.ledger.select(lane.ledger.closes >= moment.settled) if len(lane.ledger) else lane.ledger
+            rows, markers = no_rows(self.layout), no_markers()
+        ledger = lane.ledger.select(lane.ledger.closes > moment.settled) if len(lane.ledger) else lane.ledger
         after = replace(self, rows=rows, markers=markers, pending=s.waiting, ledger=ledger)
         return after, [a for a in answers if len(a)]
 
@@ -110,7 +109,7 @@ class MarkLane:
         touched = _holds(current.closed, fresh)
         found, known = reconcile(self.layout, current.rows, current.closed, (at, at + 1), touched, self.ledger)
         for e in found:
-            known = known.record(e.windows, e.revision, e.windows.end) if e.revision[0] >= 0 else known
+            known = known.record(e.windows, e.revision, self._closes(e.windows)) if e.revision[0] >= 0 else known
         if moment.early and moment.bound < ALWAYS:
             whole = self._follow(view.rows, view.markers, waiting.take(waiting.time >= moment.bound), n_keys)
             early = _with_open(whole, self.definition)
@@ -119,6 +118,10 @@ class MarkLane:
             zeros = np.zeros(int(hit.sum()), np.int64)
             found = [*found, Emission(self.layout, early.rows, early.closed.take(hit), at[hit], at[hit] + 1, zeros, final=False)]
         return replace(self, ledger=known), found
+
+    def _closes(self, windows: Windows) -> Ints:
+        """The bound that closes windows: just above the closing marker, which a start marker is the end of."""
+        return windows.end + 1 if self.window.end is None else windows.end
 
     @property
     def nbytes(self) -> int:
@@ -211,8 +214,12 @@ def _answer(layout: Layout, followed: _Followed, *, final: bool) -> Emission:
     return Emission(layout, followed.rows, followed.closed, at, at + 1, np.zeros(len(at), np.int64), final)
 
 
+def no_markers() -> Markers:
+    """No key seen yet."""
+    none = np.empty(0, np.int64)
+    return Markers(np.empty(0, np.bool_), none, none, none)
+
+
 def new_mark_lane(layout: Layout, definition: int, window: Delimited) -> MarkLane:
     """A lane that has seen nothing."""
-    none = np.empty(0, np.int64)
-    markers = Markers(np.empty(0, np.bool_), none, none, none)
-    return MarkLane(layout, definition, window, no_rows(layout), markers, no_tuples(), empty_ledger())
+    return MarkLane(layout, definition, window, no_rows(layout), no_markers(), no_tuples(), empty_ledger())

@@ -8,8 +8,7 @@ and interners, so that it can be written to blocks at any point.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from windowpane.core.aggregates import BoundAggregate
 from windowpane.core.arrays import NEVER, Column, Ints, Tuples
 from windowpane.core.columns import is_text, read_column
 from windowpane.core.emission import Emission, Group, Moment
+from windowpane.core.forgetting import SPARE, AnyLane, live_keys, live_texts, rekeyed, retexted
 from windowpane.core.hashing import hash_columns
 from windowpane.core.interner import Interner
 from windowpane.core.keys import KeyIndex
@@ -25,17 +25,6 @@ from windowpane.core.lane_blocks import Blocks
 from windowpane.core.pending import TIE
 from windowpane.core.results import Lowering, result_table
 from windowpane.core.snapshot import operator_blocks, restore_operator
-
-
-class LaneState(Protocol):
-    """What the operator asks of a lane."""
-
-    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[LaneState, list[Emission]]:
-        """Take a batch in and answer."""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,7 @@ class LaneEntry:
     grouping: tuple[str, ...]
     scope: tuple[str, ...] | None
     since: int
-    lane: LaneState
+    lane: AnyLane
 
 
 @dataclass(frozen=True)
@@ -84,6 +73,7 @@ class Operator:
         self.queries: list[QueryEntry] = []
         self.keys: dict[tuple[str, ...], KeyIndex] = {}
         self.scopes: dict[tuple[tuple[str, ...], tuple[str, ...]], Ints] = {}
+        self._in_use: dict[tuple[str, ...] | str, int] = {}
         self.interners: dict[str, Interner] = {
             name: Interner(self.types[name]) for name in self.columns if is_text(self.types[name])
         }
@@ -100,9 +90,42 @@ class Operator:
             if entry.since > NEVER and len(time):
                 tuples = tuples.take(time >= entry.since)
             lane, answers = entry.lane.step(tuples, self._group(entry), moment)
-            self.lanes[i] = LaneEntry(entry.name, entry.grouping, entry.scope, entry.since, lane)
+            self.lanes[i] = replace(entry, lane=lane)
             emissions += [(entry, answer) for answer in answers]
-        return self._lower(emissions)
+        tables = self._lower(emissions)
+        self._forget_keys()
+        self._forget_texts()
+        return tables
+
+    def _forget_keys(self) -> None:
+        """Number keys anew where most are not needed; positions within a scope are context for ever."""
+        scopes = {entry.scope for entry in self.lanes}
+        for names, index in self.keys.items():
+            known = len(index)
+            if names in scopes or known <= 2 * self._in_use.get(names, 0) + SPARE:
+                continue
+            mine = [i for i, entry in enumerate(self.lanes) if entry.grouping == names]
+            live = np.logical_or.reduce([live_keys(self.lanes[i].lane, known) for i in mine])
+            self._in_use[names] = int(live.sum())
+            if 2 * self._in_use[names] + SPARE >= known:
+                continue
+            place = index.compact(live)
+            for i in mine:
+                self.lanes[i] = replace(self.lanes[i], lane=rekeyed(self.lanes[i].lane, place))
+            for pair in [pair for pair in self.scopes if pair[0] == names]:
+                self.scopes[pair] = self.scopes[pair][live]
+
+    def _forget_texts(self) -> None:
+        """As `_forget_keys`, for the texts of value columns."""
+        for name, interner in self.interners.items():
+            known = len(interner)
+            if known <= 2 * self._in_use.get(name, 0) + SPARE:
+                continue
+            live = np.logical_or.reduce([live_texts(entry.lane, name, known) for entry in self.lanes])
+            self._in_use[name] = int(live.sum())
+            if 2 * self._in_use[name] + SPARE < known:
+                place = interner.compact(live)
+                self.lanes = [replace(e, lane=retexted(e.lane, name, place)) for e in self.lanes]
 
     def _read(self, batch: pa.RecordBatch) -> dict[str, Column]:
         columns = {

@@ -27,12 +27,14 @@ class OrderedLane:
         s = settle(self.pending, tuples, moment.settled)
         slices, n_keys = self.slices, group.n_keys
         kept = slices.insert(slices.rows_of(s.settled, n_keys), n_keys)
-        view, fresh = kept, slices.rows_of(no_tuples(), n_keys)
+        view, fresh, earlier = kept, slices.rows_of(no_tuples(), n_keys), slices.table
         if moment.lateness or moment.early:
             view = kept.insert(slices.rows_of(s.waiting, n_keys), n_keys)
             arrived = concat_tuples(s.settled.take(s.settled_fresh), s.waiting.take(s.waiting_fresh))
             fresh = slices.rows_of(arrived, n_keys)
-        answered, answers = view.answer(fresh, n_keys, moment)
+        if moment.lateness and bool((tuples.time < moment.before).any()):
+            earlier = slices.insert(slices.rows_of(self.pending, n_keys), n_keys).table
+        answered, answers = view.answer(fresh, n_keys, moment, earlier)
         lane = replace(kept, ledger=answered.ledger).forget(moment)
         return OrderedLane(lane, s.waiting), answers
 

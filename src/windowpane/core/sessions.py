@@ -13,6 +13,7 @@ import numpy as np
 
 from windowpane.core.arrays import ALWAYS, Bools, Ints
 from windowpane.core.jit import kernel
+from windowpane.core.partials.counts import plain
 from windowpane.core.partials.span import Span
 from windowpane.core.rows import Layout, Rows, reduce_runs, stack
 
@@ -63,10 +64,8 @@ class Sessions:
 
 def span(layout: Layout, rows: Rows) -> tuple[Ints, Ints]:
     """The first and last tuple time of each row."""
-    first, last = rows.partials[layout.index(Span())]
-    assert isinstance(first, np.ndarray)
-    assert isinstance(last, np.ndarray)
-    return first, last
+    columns = rows.partials[layout.index(Span())]
+    return plain(columns, 0), plain(columns, 1)
 
 
 @kernel

@@ -75,7 +75,7 @@ class SliceLane:
     def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[SliceLane, list[Emission]]:
         """Fold a batch in, answer what closed, forget what no window needs."""
         fresh = self.rows_of(tuples, group.n_keys)
-        lane, answers = self.insert(fresh, group.n_keys).answer(fresh, group.n_keys, moment)
+        lane, answers = self.insert(fresh, group.n_keys).answer(fresh, group.n_keys, moment, self.table)
         return lane.forget(moment), answers
 
     def rows_of(self, tuples: Tuples, n_keys: int) -> Rows:
@@ -101,16 +101,23 @@ class SliceLane:
         change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
         return reduce_runs(self.spec.layout, moved, np.concatenate([[0], np.nonzero(change)[0] + 1]))
 
-    def answer(self, fresh: Rows, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
-        """The answers that the punctuation, late tuples or early reporting call for."""
-        lane, answers = self._answer_windows(fresh, n_keys, moment)
+    def answer(
+        self, fresh: Rows, n_keys: int, moment: Moment, earlier: SliceTable
+    ) -> tuple[SliceLane, list[Emission]]:
+        """The answers that the punctuation, late tuples or early reporting call for.
+
+        `earlier` is the table without the fresh rows: what it holds of a closed window was answered before.
+        """
+        lane, answers = self._answer_windows(fresh, n_keys, moment, earlier)
         for i, sessions in enumerate(self.sessions):
             touched = sessions.touched(fresh) if moment.lateness or moment.early else _NO_BOOLS
             lane, more = lane._answer_sessions(i, sessions, touched, moment)
             answers += more
         return lane, answers
 
-    def _answer_windows(self, fresh: Rows, n_keys: int, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+    def _answer_windows(
+        self, fresh: Rows, n_keys: int, moment: Moment, earlier: SliceTable
+    ) -> tuple[SliceLane, list[Emission]]:
         definitions, layout = self.spec.definitions, self.spec.layout
         if not definitions.windows:
             return self, []
@@ -122,28 +129,31 @@ class SliceLane:
                 table = self.table.for_windows(_bounds(listed.low, listed.high), n_keys)
                 answers.append(first_answers(layout, table, listed, extents(table, listed), final=True))
         if moment.lateness and len(fresh) and moment.before > NEVER:
-            lane, revised = self._touched(fresh, n_keys, moment.revisable, moment.before, final=True)
+            lane, revised = self._touched(fresh, n_keys, moment.revisable, moment.before, earlier)
             answers += revised
         if moment.early and len(fresh) and moment.bound < ALWAYS:
-            answers += self._touched(fresh, n_keys, moment.bound, ALWAYS, final=False)[1]
+            answers += self._touched(fresh, n_keys, moment.bound, ALWAYS, None)[1]
         return lane, [a for a in answers if len(a)]
 
     def _touched(
-        self, fresh: Rows, n_keys: int, after: int, upto: int, *, final: bool
+        self, fresh: Rows, n_keys: int, after: int, upto: int, earlier: SliceTable | None
     ) -> tuple[SliceLane, list[Emission]]:
-        """Answers for the windows in a range of ends that the new rows fall into."""
+        """Answers for the windows in a range of ends that the new rows fall into; early ones without `earlier`."""
         fresh = self._coarse(fresh)
         starts = np.unique(fresh.start)
         listed = ending(self.spec.definitions, starts, after, upto)
         pairs = extents(by_key(fresh, n_keys), listed)
         if len(pairs) == 0:
             return self, []
-        table = self.table.for_windows(_bounds(listed.low, listed.high), n_keys)
+        bounds = _bounds(listed.low, listed.high)
+        table, final = self.table.for_windows(bounds, n_keys), earlier is not None
         found = first_answers(self.spec.layout, table, listed, relocate(table, listed, pairs), final=final)
-        if not final:
+        if earlier is None:
             return self, [found]
         windows = identities(listed, pairs)
-        revision = np.maximum(self.ledger.revisions(windows), 0) + 1
+        before = relocate(earlier.for_windows(bounds, n_keys), listed, pairs)
+        # the ledger knows revisions; a first answer is known by the rows that were there for it
+        revision = np.maximum(self.ledger.revisions(windows), np.where(before.high > before.low, 0, -1)) + 1
         ledger = self.ledger.record(windows, revision, windows.end)
         return replace(self, ledger=ledger), [replace(found, revision=revision)]
 
@@ -165,7 +175,8 @@ class SliceLane:
             )
             answers += found
             for e in found:
-                known = known.record(e.windows, e.revision, e.windows.end) if e.revision[0] >= 0 else known
+                # a tuple at the very end would still join
+                known = known.record(e.windows, e.revision, e.windows.end + 1) if e.revision[0] >= 0 else known
             lane = replace(self, ledger=_joined(self.ledger.select(~mine), known))
         if moment.early:
             answers.append(_sessions(number, sessions, ends, ~closed & touched, final=False))

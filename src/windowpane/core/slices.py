@@ -38,7 +38,9 @@ class Segment:
     def starts(self) -> Ints:
         """The distinct starts."""
         start = self.rows.start
-        return start[np.concatenate([[True], start[1:] != start[:-1]])]
+        first = np.concatenate([[True], start[1:] != start[:-1]])
+        distinct: Ints = start[first]
+        return distinct
 
     @cached_property
     def rolled(self) -> Rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import ALWAYS
+from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.core.blocks import FORMAT
 from windowpane.core.columns import to_batches
 from windowpane.core.emission import Moment
@@ -20,7 +20,9 @@ from windowpane.local.results import Counts, Step
 from windowpane.local.snapshot import Snapshot, check_format
 from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
+from windowpane.planner.change import change
 from windowpane.planner.compile import assemble, compile_plan, place
+from windowpane.query import Query
 from windowpane.values.errors import BadQuery
 
 if TYPE_CHECKING:
@@ -103,6 +105,21 @@ class Runner:
         runner.gate.restore(header["gate"], snapshot.blocks)
         runner.counts, runner.closed = Counts(**header["counts"]), header["closed"]
         return runner
+
+    def add(self, query: Query) -> None:
+        """Add a query; it answers for the rows above the largest time seen so far, as if started on them."""
+        self._check_open()
+        high = self.gate.clock.high
+        self._change(self.plan.with_query(query.node), high if high == NEVER else high + 1)
+
+    def remove(self, name: str) -> None:
+        """Remove a query; what only it needed is forgotten."""
+        self._check_open()
+        self._change(self.plan.without_query(name), NEVER)
+
+    def _change(self, plan: Plan, since: int) -> None:
+        self.operator, self._placed = change(plan, (self.operator, self._placed), since)
+        self.plan, self._empty = plan, {}
 
     @property
     def bound(self) -> int:

@@ -11,9 +11,11 @@ from windowpane.core.aggregates import BoundAggregate, bind
 from windowpane.core.arrays import NEVER
 from windowpane.core.closing import Definitions
 from windowpane.core.edges import ContextFree
+from windowpane.core.forgetting import AnyLane
 from windowpane.core.forward import Forward
+from windowpane.core.hashing import hashable
 from windowpane.core.mark_lane import new_mark_lane
-from windowpane.core.operator import LaneEntry, LaneState, Operator, QueryEntry
+from windowpane.core.operator import LaneEntry, Operator, QueryEntry
 from windowpane.core.ordered_lane import new_ordered_lane
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.span import Span
@@ -98,12 +100,17 @@ def assemble(plan: Plan, placed: Sequence[Placed]) -> Operator:
     """An operator for windows that are placed already."""
     columns = dict.fromkeys(c for p in placed for c in _columns(p))
     needs_order = any(p.lane is not Lane.SLICES for p in placed)
-    tie = tuple(dict.fromkeys([*sorted({c for p in placed for c in p.query.grouping}), *sorted(columns)]))
-    operator = Operator(dict(plan.stream.types), tuple(columns), tie if needs_order else None, plan.stream.ties)
+    tie = tie_columns(plan.stream) if needs_order else None
+    operator = Operator(dict(plan.stream.types), tuple(columns), tie, plan.stream.ties)
     names = dict.fromkeys(p.lane_name for p in placed)
     operator.lanes = [_lane([p for p in placed if p.lane_name == name]) for name in names]
     operator.queries = [_query(plan.stream, [p for p in placed if p.query is q]) for q in plan.queries]
     return operator
+
+
+def tie_columns(stream: Stream) -> tuple[str, ...]:
+    """What orders tuples of equal time: the content of every other column, whatever the queries read."""
+    return tuple(sorted(name for name, kind in stream.types if name != stream.time and hashable(kind)))
 
 
 def _columns(placed: Placed) -> list[str]:
@@ -147,7 +154,7 @@ def _lane(placed: list[Placed]) -> LaneEntry:
     return LaneEntry(first.lane_name, first.query.grouping, scope, since, _state(placed, scoped=scope is not None))
 
 
-def _state(placed: list[Placed], *, scoped: bool) -> LaneState:
+def _state(placed: list[Placed], *, scoped: bool) -> AnyLane:
     layout = layout_of(placed)
     numbers = tuple(p.number for p in placed)
     match placed[0].lane:

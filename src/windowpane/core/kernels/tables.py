@@ -86,12 +86,13 @@ def time_order(time: Ints, tie: Ints) -> Ints:
     order = np.arange(n)
     if n < 2:
         return order
-    low = high = time[0]
+    low, high = time[0], time[0]
     rising = True
     for i in range(1, n):
         if time[i] < time[i - 1] or (time[i] == time[i - 1] and tie[i] < tie[i - 1]):
             rising = False
-        low, high = min(low, time[i]), max(high, time[i])
+        low = min(low, time[i])
+        high = max(high, time[i])
     if rising:
         return order
     span = np.uint64(high) - np.uint64(low)
@@ -102,8 +103,8 @@ def time_order(time: Ints, tie: Ints) -> Ints:
         at = np.zeros(2049, np.int64)
         for i in range(n):
             at[np.int64((digits[i] >> shift) & np.uint64(2047)) + 1] += 1
-        for d in range(2048):
-            at[d + 1] += at[d]
+        for c in range(2048):
+            at[c + 1] += at[c]
         for i in range(n):
             d = np.int64((digits[i] >> shift) & np.uint64(2047))
             other_order[at[d]] = order[i]

@@ -9,6 +9,7 @@ import numpy as np
 from windowpane.core.arrays import ALWAYS, NEVER, Columns, Ints, Tuples
 from windowpane.core.jit import kernel
 from windowpane.core.partials.base import Partial
+from windowpane.core.partials.counts import plain
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,7 @@ class Span(Partial):
         return np.full(n, ALWAYS, np.int64), np.full(n, NEVER, np.int64)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        first, last = self.identity(n_rows)
-        assert isinstance(first, np.ndarray)
-        assert isinstance(last, np.ndarray)
+        first, last = np.full(n_rows, ALWAYS, np.int64), np.full(n_rows, NEVER, np.int64)
         _span(tuples.time, rows, first, last)
         return first, last
 
@@ -31,11 +30,11 @@ class Span(Partial):
         return tuples.time[heads], tuples.time[np.append(heads[1:], len(tuples)) - 1]
 
     def combine(self, a: Columns, b: Columns) -> Columns:
-        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+        return np.minimum(plain(a, 0), plain(b, 0)), np.maximum(plain(a, 1), plain(b, 1))
 
     def ranges(self, columns: Columns, low: Ints, high: Ints) -> Columns:
         first, last = np.empty(len(low), np.int64), np.empty(len(low), np.int64)
-        _span_ranges(columns[0], columns[1], low, high, first, last)
+        _span_ranges(plain(columns, 0), plain(columns, 1), low, high, first, last)
         return first, last
 
 
