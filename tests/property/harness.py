@@ -42,13 +42,19 @@ SCHEMA = pa.schema(
 PICKS = ("first", "last", "arg_min", "arg_max")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Wanted:
     """An aggregate, the same for the oracle, and what to make of the oracle's value."""
 
     aggregate: Any
     spec: tuple[Any, ...]
     made: Callable[[Any], Any] = lambda value: value
+
+    def __repr__(self) -> str:
+        return f"Wanted({self.aggregate.name})"
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(repr(self))
 
 
 @dataclass(frozen=True, repr=False)
