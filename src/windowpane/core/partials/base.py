@@ -39,7 +39,7 @@ class Partial(ABC):
         """
 
     def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
-        """As `fold`, for tuples in order of rows: row i is tuples `heads[i] .. heads[i+1]-1`, at least one."""
+        """As `fold`, for tuples in order of rows: row i is tuples `heads[i] .. heads[i+1]-1`, never none."""
         sizes = np.diff(heads, append=len(tuples))
         return self.fold(tuples, np.repeat(np.arange(len(heads)), sizes), len(heads))
 
