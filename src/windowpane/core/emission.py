@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,11 +100,14 @@ def reconcile(
     known = ledger.revisions(current)
     speak = (known < 0) | touched
     low, high = ranges
+    # what was withdrawn and is true again goes on from where it was
+    following = np.where(known < -1, ~known, known) + 1
     answered = Emission(
-        layout, table, current.take(speak), low[speak], high[speak], known[speak] + 1, final=True
+        layout, table, current.take(speak), low[speak], high[speak], following[speak], final=True
     )
     gone = ledger.missing(current) & (ledger.revision >= 0)
     back = ledger.revision[gone] + 1
     none = np.zeros(int(gone.sum()), np.int64)
     withdrawn = Emission(layout, no_rows(layout), ledger.windows.take(gone), none, none, -back, final=True)
-    return [e for e in (answered, withdrawn) if len(e)], ledger.select(~gone)
+    left = replace(ledger, revision=np.where(gone, ~(ledger.revision + 1), ledger.revision))
+    return [e for e in (answered, withdrawn) if len(e)], left

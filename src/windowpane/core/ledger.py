@@ -37,7 +37,10 @@ def no_windows() -> Windows:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Answers that were given, each with its latest revision and the time at which it closed."""
+    """Answers that were given, each with its latest revision and the time at which it closed.
+
+    An answer that was withdrawn at revision r is kept as `~r`, in case that it comes back.
+    """
 
     windows: Windows
     revision: Ints
@@ -47,7 +50,7 @@ class Ledger:
         return len(self.revision)
 
     def revisions(self, asked: Windows) -> Ints:
-        """The latest revision of each window; -1 where there was no answer yet."""
+        """The latest revision of each window, below -1 where withdrawn; -1 where there was no answer yet."""
         match = _match(self.windows, asked)
         return np.where(match >= 0, self.revision[np.maximum(match, 0)], -1) if len(self) else np.full(len(asked), -1)
 

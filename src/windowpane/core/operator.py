@@ -29,7 +29,7 @@ from windowpane.core.snapshot import operator_blocks, restore_operator
 
 @dataclass(frozen=True)
 class LaneEntry:
-    """A lane, the columns it groups by and counts positions within, and the first time it looks at.
+    """A lane, the columns it groups by, counts positions within and reads, and the first time it looks at.
 
     `scope` is None where positions are not counted or count the whole stream.
     """
@@ -37,6 +37,7 @@ class LaneEntry:
     name: str
     grouping: tuple[str, ...]
     scope: tuple[str, ...] | None
+    columns: tuple[str, ...]
     since: int
     lane: AnyLane
 
@@ -86,7 +87,8 @@ class Operator:
         ids = self._encode(batch)
         emissions: list[tuple[LaneEntry, Emission]] = []
         for i, entry in enumerate(self.lanes):
-            tuples = Tuples(time, ids[entry.grouping], columns, rising)
+            mine = {name: columns[name] for name in entry.columns}
+            tuples = Tuples(time, ids[entry.grouping], mine, rising)
             if entry.since > NEVER and len(time):
                 tuples = tuples.take(time >= entry.since)
             lane, answers = entry.lane.step(tuples, self._group(entry), moment)

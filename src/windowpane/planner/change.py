@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from windowpane.core.arrays import Tuples
 from windowpane.core.forgetting import AnyLane
+from windowpane.core.forward import ARRIVAL
 from windowpane.core.ledger import Ledger
 from windowpane.core.mark_lane import MarkLane
 from windowpane.core.operator import Operator
@@ -44,11 +46,27 @@ def _moved(old: Operator, new: Operator, numbers: Collection[int]) -> Operator:
     new.keys, new.scopes = old.keys, old.scopes
     new.interners = {name: old.interners.get(name, empty) for name, empty in new.interners.items()}
     known = {entry.name: entry.lane for entry in old.lanes}
-    new.lanes = [
-        replace(entry, lane=_carried(known[entry.name], entry.lane, numbers)) if entry.name in known else entry
-        for entry in new.lanes
-    ]
+    for i, entry in enumerate(new.lanes):
+        if entry.name in known:
+            lane = _carried(known[entry.name], entry.lane, numbers)
+            new.lanes[i] = replace(entry, lane=_reading(lane, entry.columns))
     return new
+
+
+def _reading(lane: AnyLane, columns: Collection[str]) -> AnyLane:
+    """The lane with its waiting tuples cut down to the columns that are still read."""
+
+    def cut(tuples: Tuples) -> Tuples:
+        own = {n: c for n, c in tuples.columns.items() if n in columns or n == ARRIVAL}
+        return replace(tuples, columns=own)
+
+    match lane:
+        case SliceLane():
+            return lane
+        case TupleLane():
+            return replace(lane, kept=cut(lane.kept))
+        case _:
+            return replace(lane, pending=cut(lane.pending))
 
 
 def _carried(old: AnyLane, new: AnyLane, numbers: Collection[int]) -> AnyLane:

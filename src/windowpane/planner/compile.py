@@ -19,6 +19,7 @@ from windowpane.core.operator import LaneEntry, Operator, QueryEntry
 from windowpane.core.ordered_lane import new_ordered_lane
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.span import Span
+from windowpane.core.pending import TIE
 from windowpane.core.rank_lane import new_rank_lane, rank_spec
 from windowpane.core.rows import Layout
 from windowpane.core.slice_lane import SliceSpec, new_slice_lane, slice_spec
@@ -151,7 +152,11 @@ def _lane(placed: list[Placed]) -> LaneEntry:
     ordered = first.lane in (Lane.RANK, Lane.TUPLES)
     scope = partition if ordered and partition else None
     since = NEVER if first.lane is Lane.SLICES else first.since
-    return LaneEntry(first.lane_name, first.query.grouping, scope, since, _state(placed, scoped=scope is not None))
+    columns = dict.fromkeys(c for p in placed for c in _columns(p))
+    if first.lane is not Lane.SLICES:
+        columns[TIE] = None
+    state = _state(placed, scoped=scope is not None)
+    return LaneEntry(first.lane_name, first.query.grouping, scope, tuple(columns), since, state)
 
 
 def _state(placed: list[Placed], *, scoped: bool) -> AnyLane:
