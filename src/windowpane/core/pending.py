@@ -8,7 +8,7 @@ depend on arrival.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,12 +34,13 @@ def settle(pending: Tuples, new: Tuples, bound: int) -> Settling:
     if len(both) == 0:
         none = np.empty(0, np.bool_)
         return Settling(both, both, none, none)
-    fresh = np.arange(len(both)) >= len(pending)
-    order = tables.time_order(both.time, tie_of(both))
-    both, fresh = both.take(order), fresh[order]
-    cut = int(np.searchsorted(both.time, bound, side="left"))
-    low, high = np.arange(cut), np.arange(cut, len(both))
-    return Settling(both.take(low), both.take(high), fresh[:cut], fresh[cut:])
+    tie = tie_of(both)
+    arrived = len(pending) + tables.time_order(both.time[len(pending) :], tie[len(pending) :])
+    order = tables.merge_order(both.time, tie, np.arange(len(pending)), arrived)
+    cut = int(np.searchsorted(both.time, bound, sorter=order, side="left"))
+    fresh = order >= len(pending)
+    settled = replace(both.take(order[:cut]), rising=True)
+    return Settling(settled, both.take(order[cut:]), fresh[:cut], fresh[cut:])
 
 
 def tie_of(tuples: Tuples) -> Ints:

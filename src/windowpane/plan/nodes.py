@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -76,7 +77,7 @@ class WindowQuery:
             return ()
         return self.keys if window.partition == OWN_KEYS else window.partition
 
-    @property
+    @cached_property
     def grouping(self) -> tuple[str, ...]:
         """The result's key columns: the keys, then partition columns that are not among them."""
         extra = [c for window in self.windows for c in self.partition(window) if c not in self.keys]

@@ -67,6 +67,6 @@ def hash_cells(cells: Ints) -> tuple[Ints, Ints]:
 
 @kernel
 def _slot(cell: int, size: int) -> np.int64:
-    """Fibonacci hashing; the high bits of the product are the well-mixed ones."""
+    """Fibonacci hashing; the high bits of the product are the well-mixed ones, so they are folded in."""
     mixed = np.uint64(cell) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed >> np.uint64(32)) & np.uint64(size - 1))
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(size - 1))

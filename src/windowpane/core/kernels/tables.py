@@ -81,20 +81,57 @@ def counting_order(key: Ints, n_keys: int) -> Ints:
 
 @kernel
 def time_order(time: Ints, tie: Ints) -> Ints:
+    """A stable order by (time, tie).
+
+    Most tuples of a stream are in order already. Those that are not below the largest before them stay as
+    they are; only the stragglers are sorted, and both are merged.
+    """
+    n = len(time)
+    steady, late = np.empty(n, np.int64), np.empty(n, np.int64)
+    s = b = 0
+    for i in range(n):
+        top = steady[s - 1] if s else 0
+        ahead = s == 0 or time[i] > time[top] or (time[i] == time[top] and tie[i] >= tie[top])
+        steady[s] = i
+        late[b] = i
+        s += ahead
+        b += not ahead
+    if b == 0:
+        return steady
+    stragglers = late[:b]
+    stragglers = stragglers[_radix_order(time[stragglers], tie[stragglers])]
+    return merge_order(time, tie, steady[:s], stragglers)
+
+
+@kernel
+def merge_order(time: Ints, tie: Ints, a: Ints, b: Ints) -> Ints:
+    """Two lists of positions, each in order of (time, tie), as one; at ties the earlier position comes first."""
+    out = np.empty(len(a) + len(b), np.int64)
+    i = j = 0
+    for at in range(len(out)):
+        if j == len(b):
+            first = True
+        elif i == len(a):
+            first = False
+        else:
+            x, y = a[i], b[j]
+            first = time[x] < time[y] or (
+                time[x] == time[y] and (tie[x] < tie[y] or (tie[x] == tie[y] and x < y))
+            )
+        out[at] = a[i] if first else b[j]
+        i += first
+        j += not first
+    return out
+
+
+@kernel
+def _radix_order(time: Ints, tie: Ints) -> Ints:
     """A stable order by (time, tie): radix passes over the times, then the few ties by insertion or merge."""
     n = len(time)
     order = np.arange(n)
     if n < 2:
         return order
-    low, high = time[0], time[0]
-    rising = True
-    for i in range(1, n):
-        if time[i] < time[i - 1] or (time[i] == time[i - 1] and tie[i] < tie[i - 1]):
-            rising = False
-        low = min(low, time[i])
-        high = max(high, time[i])
-    if rising:
-        return order
+    low, high = time.min(), time.max()
     span = np.uint64(high) - np.uint64(low)
     digits = time.astype(np.uint64) - np.uint64(low)
     other_order, other_digits = np.empty(n, np.int64), np.empty(n, np.uint64)
