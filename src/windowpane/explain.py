@@ -31,7 +31,9 @@ def explain_plan(plan: Plan) -> str:
     lanes = [p.lane_name for p in placed]
     for query in plan.queries:
         names = ", ".join(_call(a) for a in query.aggregates)
-        lines.append(f"└ {query.name}: {names}" + (f" by {', '.join(query.grouping)}" if query.grouping else ""))
+        lines.append(
+            f"└ {query.name}: {names}" + (f" by {', '.join(query.grouping)}" if query.grouping else "")
+        )
         mine = [(d, p.lane_name) for d, p in zip(decisions(plan), placed, strict=True) if d.query is query]
         for decision, lane in mine[:_MOST]:
             lines += _window(decision, lanes.count(lane) - 1)
@@ -90,7 +92,7 @@ def _length(length: int, on: str | None) -> str:
 def _call(aggregate: object) -> str:
     name = getattr(aggregate, "name", "")
     call = f"{getattr(aggregate, 'function', name)}({', '.join(getattr(aggregate, 'columns', ()))})"
-    return call if call.startswith(name) or name.startswith(call.split("(")[0]) else f"{name} = {call}"
+    return call if call.startswith(name) or name.startswith(call.split("(", maxsplit=1)[0]) else f"{name} = {call}"
 
 
 def _lateness(stream: Stream) -> str:

@@ -1,7 +1,7 @@
 """The fluent API: a stream, its windows, its aggregates. It builds plan nodes; runtimes run them.
 
-    bids = wp.stream(batches, time="ts", keys=["symbol"], delay="2 s")
-    out = bids.window(wp.sliding("10 min", "1 s")).agg(wp.count(), vwap=wp.weighted_mean("price", "volume"))
+bids = wp.stream(batches, time="ts", keys=["symbol"], delay="2 s")
+out = bids.window(wp.sliding("10 min", "1 s")).agg(wp.count(), vwap=wp.weighted_mean("price", "volume"))
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.core.columns import to_batches
+from windowpane.core.columns import to_batches, without_views
 from windowpane.explain import explain_plan
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
 from windowpane.values.durations import Duration, microseconds
@@ -63,7 +63,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
         schema, batches = _peek(to_batches(source), schema)
     if schema is None:
         raise BadQuery("the stream has neither a source nor a schema. Give one of them.")
-    types = tuple((f.name, f.type) for f in schema)
+    types = tuple((f.name, f.type) for f in without_views(schema))
     columns = (keys,) if isinstance(keys, str) else tuple(keys)
     policy = punctuation or (ordered() if delay is None else _delay(delay))
     node = Stream(types, time, columns, policy, microseconds(lateness), None, ties, name)
@@ -112,9 +112,13 @@ class _Source:
 
     def take(self) -> Iterator[pa.RecordBatch]:
         if self.batches is None:
-            raise BadQuery("this stream was made from a schema, so there is nothing to run over. Use .start() and push.")
+            raise BadQuery(
+                "this stream was made from a schema, so there is nothing to run over. Use .start() and push."
+            )
         if self.read:
-            raise BadQuery("this stream was read already. Make the stream anew, or run all its queries with wp.run(...).")
+            raise BadQuery(
+                "this stream was read already. Make the stream anew, or run all its queries with wp.run(...)."
+            )
         self.read = True
         return self.batches
 
@@ -168,11 +172,11 @@ class Query:
         """What will be done, and why."""
         return explain_plan(self.plan)
 
-    def run(self) -> Any:  # noqa: ANN401 - the runtime's own result type
+    def run(self) -> Any:
         """Run over the stream's source to its end and close every window."""
         return RUNTIMES["run"](self)
 
-    def start(self) -> Any:  # noqa: ANN401 - as above
+    def start(self) -> Any:
         """Start a run that batches and punctuation are pushed to by hand."""
         return RUNTIMES["start"](self)
 
@@ -188,7 +192,9 @@ def together(queries: Sequence[Query]) -> tuple[Plan, _Source]:
     stream_, source = queries[0].plan.stream, queries[0].source
     for query in queries:
         if query.source is not source or query.plan.stream != stream_:
-            raise BadQuery("the queries read different streams. Build them from one wp.stream(...), or run them apart.")
+            raise BadQuery(
+                "the queries read different streams. Build them from one wp.stream(...), or run them apart."
+            )
     names = [query.node.name for query in queries]
     nodes = tuple(
         replace(q.node, name=f"{n}_{i + 1}") if names.count(n) > 1 else q.node

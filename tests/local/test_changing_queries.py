@@ -58,10 +58,14 @@ def visible(batch):
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
-@pytest.mark.parametrize("aggregates", [(wp.count(), wp.max("v")), (wp.collect("v"),)], ids=["partials", "lists"])
+@pytest.mark.parametrize(
+    "aggregates", [(wp.count(), wp.max("v")), (wp.collect("v"),)], ids=["partials", "lists"]
+)
 def test_an_added_query_answers_as_if_started_on_the_rows_above_the_largest_time(batch, window, aggregates):
     source = stream(batch)
-    runner = source.window(wp.sliding("10 s", "3 s"), wp.session("100 ms")).agg(wp.sum("v"), name="old").start()
+    runner = (
+        source.window(wp.sliding("10 s", "3 s"), wp.session("100 ms")).agg(wp.sum("v"), name="old").start()
+    )
     tables = {"old": [runner.push(batch.slice(0, CUT)).tables["old"]], "new": []}
     runner.add(source.window(window).agg(*aggregates, name="new"))
     steps = [runner.push(batch.slice(at, 250)) for at in range(CUT, N, 250)]

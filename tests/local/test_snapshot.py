@@ -104,7 +104,7 @@ POLICIES = {
 
 def rows_of(seed, n):
     """Rows that mostly rise in time, some of them late, with nulls everywhere."""
-    rng = random.Random(seed)  # noqa: S311 - no secrets here
+    rng = random.Random(seed)
     at, rows = 0, []
     for _ in range(n):
         at += rng.choice([0, 0, 1, 1, 2, 9])
@@ -244,7 +244,7 @@ def taken(window=WINDOWS["rows per key"], **options):
 @pytest.mark.parametrize("window", ["session", "sliding", "rows per key", "delimited by starts", "last rows"])
 def test_a_flipped_byte_in_any_block_is_found_and_the_block_is_named(window):
     query, snapshot = taken(WINDOWS[window])
-    rng = random.Random(1)  # noqa: S311 - as above
+    rng = random.Random(1)
     for name, block in snapshot.blocks.items():
         for at in [0, 5, 9, 16, len(block) - 1, *rng.choices(range(len(block)), k=5)]:
             damaged = bytearray(block)
@@ -329,9 +329,7 @@ def test_bytes_of_something_else_are_refused():
 
 def test_a_users_aggregate_is_known_by_its_name_and_not_by_its_address():
     query = query_of(wp.tumbling(10))
-    plans = [
-        replace(query.plan, queries=(replace(query.node, aggregates=(Text(),)),)) for _ in range(2)
-    ]
+    plans = [replace(query.plan, queries=(replace(query.node, aggregates=(Text(),)),)) for _ in range(2)]
     runner = Runner(plans[0])
     assert Runner.restore(plans[1], runner.snapshot()).counts == runner.counts
 
@@ -358,6 +356,9 @@ def test_only_the_newest_slices_of_a_long_window_are_stored_again():
     store = {**before.blocks, **put}
     for name in gone:
         del store[name]
-    assert query.resume(Snapshot(after.header, Blocks(store))).close().tables["query"].equals(
-        runner.close().tables["query"]
+    assert (
+        query.resume(Snapshot(after.header, Blocks(store)))
+        .close()
+        .tables["query"]
+        .equals(runner.close().tables["query"])
     )

@@ -24,7 +24,9 @@ WINDOWS = {(-8, 2): 6, (-4, 6): 15, (0, 10): 21, (4, 14): 16, (8, 18): 20, (12, 
 
 
 def start(found, *windows):
-    stream = wp.stream(time="ts", punctuation=wp.manual(), schema=pa.schema({"ts": pa.int64(), "v": pa.int64()}))
+    stream = wp.stream(
+        time="ts", punctuation=wp.manual(), schema=pa.schema({"ts": pa.int64(), "v": pa.int64()})
+    )
     runner = stream.window(*windows).agg(total=wp.sum("v")).start()
     for ts, v in found:
         runner.push({"ts": [ts], "v": [v]})
@@ -50,7 +52,8 @@ def test_each_tuple_is_in_one_slice_and_each_window_is_a_sum_of_slices(found):
     assert slices(runner) == SLICES
     assert totals(runner.answers(runner.close())) == WINDOWS
     assert all(
-        total == sum(v for at, v in SLICES.items() if low <= at < high) for (low, high), total in WINDOWS.items()
+        total == sum(v for at, v in SLICES.items() if low <= at < high)
+        for (low, high), total in WINDOWS.items()
     )
 
 
@@ -76,7 +79,16 @@ def test_slices_that_no_window_needs_any_more_are_forgotten():
 def test_windows_of_several_lengths_share_the_slices():
     runner = start(STREAM, wp.sliding(10, 4), wp.sliding(6, 2), wp.tumbling(4))
     assert slices(runner) == SLICES
-    found = {(r["definition"], r["window"]["start"]): r["total"] for r in runner.answers(runner.close()).to_pylist()}
-    assert {start: total for (number, start), total in found.items() if number == 2} == {0: 8, 4: 7, 8: 7, 12: 10, 16: 3}
+    found = {
+        (r["definition"], r["window"]["start"]): r["total"]
+        for r in runner.answers(runner.close()).to_pylist()
+    }
+    assert {start: total for (number, start), total in found.items() if number == 2} == {
+        0: 8,
+        4: 7,
+        8: 7,
+        12: 10,
+        16: 3,
+    }
     assert found[1, 4] == 13
     assert found[1, 8] == 9

@@ -129,10 +129,17 @@ def batch_of(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
 
 def rows_of(case: Case, table: pa.Table) -> list[tuple[Where, Row]]:
     """The rows of a result, each with where it belongs."""
-    names = [n for n in table.schema.names if n not in {"window", "definition", "revision", "final", *case.wanted}]
+    names = [
+        n for n in table.schema.names if n not in {"window", "definition", "revision", "final", *case.wanted}
+    ]
     return [
         (
-            (row.get("definition", 0), tuple(row[n] for n in names), row["window"]["start"], row["window"]["end"]),
+            (
+                row.get("definition", 0),
+                tuple(row[n] for n in names),
+                row["window"]["start"],
+                row["window"]["end"],
+            ),
             {n: row[n] for n in (*case.wanted, "revision")},
         )
         for row in table.to_pylist()
@@ -215,7 +222,9 @@ def _one(case: Case, window: Window, rows: Sequence[Row], when: Mapping[str, Any
     found: dict[Any, Row] = {}
     for specs, order in ((picks, by_hash), (others, natural)):
         if specs:
-            query = OracleQuery(window, {**specs, "$at": ("collect", "$at")}, case.keys, ties="tie", order=order)
+            query = OracleQuery(
+                window, {**specs, "$at": ("collect", "$at")}, case.keys, ties="tie", order=order
+            )
             for where, row in answer(query, rows, **when).items():
                 found.setdefault(where, {}).update(row)
     if isinstance(window, Rows) and window.order == "arrival":
@@ -260,7 +269,12 @@ def by_hash(value: Any) -> Any:
 
 
 def provisional(
-    case: Case, kept: Sequence[Row], fresh: Sequence[Row], bound: int, found: list[tuple[Where, Row]], tie: Any
+    case: Case,
+    kept: Sequence[Row],
+    fresh: Sequence[Row],
+    bound: int,
+    found: list[tuple[Where, Row]],
+    tie: Any,
 ) -> None:
     """Early rows are right, and no open window that this push reached is missing."""
     wheres = [where for where, _ in found]
@@ -274,7 +288,9 @@ def provisional(
     ids = {row["seq"] for row in fresh}
     holds = Case(**{**vars(case), "wanted": {"ids": Wanted(None, ("collect", "seq"))}})
     reached = {
-        w for w, row in drained_answers(holds, kept, bound, tie).items() if w in drained and ids & set(row["ids"])
+        w
+        for w, row in drained_answers(holds, kept, bound, tie).items()
+        if w in drained and ids & set(row["ids"])
     }
     missing = {w for w in reached - set(early) if not _beyond(case, w, fresh)}
     assert not missing, f"{missing} got a row and did not come"
@@ -291,7 +307,10 @@ def _beyond(case: Case, where: Where, fresh: Sequence[Row]) -> bool:
 
 def same(found: Mapping[Where, Row], expected: Mapping[Where, Row]) -> None:
     """Equal answers for equal windows, to rounding."""
-    missing, extra = sorted(set(expected) - set(found), key=repr), sorted(set(found) - set(expected), key=repr)
+    missing, extra = (
+        sorted(set(expected) - set(found), key=repr),
+        sorted(set(found) - set(expected), key=repr),
+    )
     assert not missing, f"missing {missing[:5]}; extra {extra[:5]}"
     assert not extra, f"extra {extra[:5]}"
     for where, row in expected.items():
@@ -313,4 +332,3 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(alike(a[n], b[n]) for n in a)
     return bool(a == b)
-

@@ -61,7 +61,9 @@ def test_positions_in_order_keep_no_tuples_but_those_of_the_latest_time():
 
 
 @pytest.mark.parametrize(
-    "window", [wp.per_row(100), wp.last_rows(10, 50), wp.sliding(100, 10), wp.session(5), wp.rows(10)], ids=repr
+    "window",
+    [wp.per_row(100), wp.last_rows(10, 50), wp.sliding(100, 10), wp.session(5), wp.rows(10)],
+    ids=repr,
 )
 def test_state_stays_level_however_long_the_stream(window):
     runner = start(window, wp.sum("v"), wp.median("v"))

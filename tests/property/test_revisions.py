@@ -7,7 +7,18 @@ from tests.property.harness import Case, batch_of, check
 from tests.property.strategies import AGGREGATES
 from windowpane.values import windows as w
 
-BLANK = {"k": "a", "g": None, "p": 0, "i": 1, "j": 1, "f": 1.0, "w": 1.0, "s": "x", "up": False, "down": False}
+BLANK = {
+    "k": "a",
+    "g": None,
+    "p": 0,
+    "i": 1,
+    "j": 1,
+    "f": 1.0,
+    "w": 1.0,
+    "s": "x",
+    "up": False,
+    "down": False,
+}
 COUNT = {"count": AGGREGATES["count"]}
 
 
@@ -20,7 +31,9 @@ def answers(case):
     runner = case.query().start()
     steps = [runner.push(batch_of(batch)) for batch in case.batches]
     return [
-        sorted((r["window"]["start"], r["window"]["end"], r["count"], r["revision"]) for r in table.to_pylist())
+        sorted(
+            (r["window"]["start"], r["window"]["end"], r["count"], r["revision"]) for r in table.to_pylist()
+        )
         for table in (runner.answers(step) for step in steps)
     ]
 
@@ -37,7 +50,10 @@ def test_the_first_answer_of_a_window_has_revision_0_even_if_a_late_row_brings_i
 
 def test_a_late_row_that_joins_sessions_withdraws_both():
     case = Case((wp.session(5),), COUNT, rows(0, 8, 30, 4), lateness=100, cuts=[3])
-    assert answers(case) == [[(0, 5, 1, 0), (8, 13, 1, 0)], [(0, 5, None, -1), (0, 13, 3, 0), (8, 13, None, -1)]]
+    assert answers(case) == [
+        [(0, 5, 1, 0), (8, 13, 1, 0)],
+        [(0, 5, None, -1), (0, 13, 3, 0), (8, 13, None, -1)],
+    ]
 
 
 def test_a_withdrawn_window_that_returns_goes_on_with_its_revisions():
@@ -53,7 +69,14 @@ def test_a_withdrawn_window_that_returns_goes_on_with_its_revisions():
 
 @pytest.mark.parametrize(
     "window",
-    [wp.session(5), wp.tumbling(10), wp.delimited(start="up"), wp.delimited(end="up"), wp.per_row(5), wp.last_rows(2, 5)],
+    [
+        wp.session(5),
+        wp.tumbling(10),
+        wp.delimited(start="up"),
+        wp.delimited(end="up"),
+        wp.per_row(5),
+        wp.last_rows(2, 5),
+    ],
 )
 def test_settled_answers_stay_as_they_are(window):
     # the lateness ends exactly at each window's end, one below and one above it

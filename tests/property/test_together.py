@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.property.harness import Case, Seen, batch_of, check, drained_answers, kept_of, rows_of, same, split_final
+from tests.property.harness import (
+    Case,
+    Seen,
+    batch_of,
+    check,
+    drained_answers,
+    kept_of,
+    rows_of,
+    same,
+    split_final,
+)
 from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, inputs, key_sets, ties
 from windowpane.values.windows import OWN_KEYS, Rows
 
@@ -52,7 +62,10 @@ def test_several_windows_over_positions_in_one_query(case):
 @given(data=st.data())
 def test_several_windows_with_lateness_and_early_answers(data):
     windows = data.draw(st.sampled_from([on_time, FAMILIES["rows"]]))
-    check(data.draw(several(windows, LATE, lateness=data.draw(st.sampled_from([3, 20])), emit="update")), steps=True)
+    check(
+        data.draw(several(windows, LATE, lateness=data.draw(st.sampled_from([3, 20])), emit="update")),
+        steps=True,
+    )
 
 
 @given(data=st.data())
@@ -93,4 +106,7 @@ def test_positions_count_within_the_partition(partition, data):
     window = Rows(data.draw(st.integers(1, 6)), data.draw(st.integers(1, 8)), "time", partition)
     lateness = data.draw(st.sampled_from([0, 5]))
     found = data.draw(inputs(LATE if lateness else SHAPE))
-    check(Case((window,), FEW_ORDERED, keys=("k", "g"), ties=data.draw(ties), lateness=lateness, **found), steps=True)
+    check(
+        Case((window,), FEW_ORDERED, keys=("k", "g"), ties=data.draw(ties), lateness=lateness, **found),
+        steps=True,
+    )

@@ -45,7 +45,13 @@ def data(name):
 def test_row_23_late_inside_the_bound(window):
     for seed in range(50):
         rows = make_rows(seed, 20, 8, Shape(odd=False))
-        case = Case((window,), {n: FEW_ORDERED[n] for n in ("count", "sum_i", "collect_i")}, rows, delay=8, cuts=[5, 13])
+        case = Case(
+            (window,),
+            {n: FEW_ORDERED[n] for n in ("count", "sum_i", "collect_i")},
+            rows,
+            delay=8,
+            cuts=[5, 13],
+        )
         check(case)
         assert case_counts(case).late == 0
 
@@ -130,7 +136,12 @@ def test_row_27_times_before_1970_and_in_year_1_get_their_windows():
 def test_row_27_times_that_overflow_are_rejected_with_their_reason(unit):
     raw = np.array([0, 2**63 - 1, -(2**63) + 1, 60, -60], np.int64)
     table = pa.table({"ts": pa.array(raw, pa.timestamp(unit)), "seq": np.arange(5)})
-    result = wp.stream(table, time="ts", delay=10**12, max_ahead=None).window(wp.tumbling("1 min")).agg(wp.count()).run()
+    result = (
+        wp.stream(table, time="ts", delay=10**12, max_ahead=None)
+        .window(wp.tumbling("1 min"))
+        .agg(wp.count())
+        .run()
+    )
     kept = sum(result.table.column("count").to_pylist())
     assert kept + result.counts.late + result.counts.rejected == 5
     if unit == "ns":  # 2262 and 1677 are times like any other
@@ -147,8 +158,14 @@ def test_row_31_ten_thousand_boundary_cases():
     for seed in range(1000):
         rng = random.Random(seed)
         size, slide = rng.randint(1, 6), rng.randint(1, 8)
-        windows = (w.Sliding(size, slide, rng.randint(-5, 5)), w.Session(size), w.PerRow(size, rng.randint(1, 3)))
-        marks = [k * slide + d for k in range(-4, 5) for d in (0, size, -1)] + [k * size for k in range(-4, 5)]
+        windows = (
+            w.Sliding(size, slide, rng.randint(-5, 5)),
+            w.Session(size),
+            w.PerRow(size, rng.randint(1, 3)),
+        )
+        marks = [k * slide + d for k in range(-4, 5) for d in (0, size, -1)] + [
+            k * size for k in range(-4, 5)
+        ]
         rows = edge_rows(rng, marks)
         delay = max(max((r["ts"] for r in rows[:i]), default=r["ts"]) - r["ts"] for i, r in enumerate(rows))
         wanted = {"count": AGGREGATES["count"], "first_i": AGGREGATES["first_i"]}
@@ -162,7 +179,17 @@ def edge_rows(rng, marks):
     blank = dict.fromkeys(("g", "f", "w", "s"))
     times = [rng.choice(marks) for _ in range(rng.randint(4, 8))]
     return [
-        {**blank, "ts": t, "k": rng.choice("ab"), "p": 0, "i": rng.randint(0, 9), "j": 1, "up": False, "down": False, "seq": i}
+        {
+            **blank,
+            "ts": t,
+            "k": rng.choice("ab"),
+            "p": 0,
+            "i": rng.randint(0, 9),
+            "j": 1,
+            "up": False,
+            "down": False,
+            "seq": i,
+        }
         for i, t in enumerate(times)
     ]
 
@@ -199,7 +226,9 @@ def run_sorted(case):
 
 
 def run_by(key, values, kind, *aggregates, more=None):
-    table = pa.table({"ts": pa.array(range(len(values)), pa.int64()), key: pa.array(values, kind), **(more or {})})
+    table = pa.table(
+        {"ts": pa.array(range(len(values)), pa.int64()), key: pa.array(values, kind), **(more or {})}
+    )
     return wp.stream(table, time="ts", keys=key).window(wp.tumbling(1000)).agg(*aggregates).run()
 
 
@@ -229,7 +258,11 @@ def test_row_35_bytes_that_are_no_utf8():
     as_text = pa.array(bad, pa.binary()).view(pa.string())
     result = run_by("k", bad, pa.binary(), wp.count(), wp.distinct("s"), wp.collect("s"), more={"s": as_text})
     table = result.table
-    assert dict(zip(table["k"].to_pylist(), table["count"].to_pylist(), strict=True)) == {bad[0]: 2, bad[1]: 1, b"": 1}
+    assert dict(zip(table["k"].to_pylist(), table["count"].to_pylist(), strict=True)) == {
+        bad[0]: 2,
+        bad[1]: 1,
+        b"": 1,
+    }
     texts = table["collect_s"].combine_chunks()
     assert texts.flatten().cast(pa.binary()).to_pylist() == [bad[0], bad[0], bad[1], b""]
 
@@ -238,24 +271,38 @@ def test_row_35_text_keys_that_are_no_utf8():
     bad = [b"\xff\xfe", b"\xc3\x28", b"\xff\xfe"]
     keys = pa.array(bad, pa.binary()).view(pa.string())
     table = pa.table({"ts": pa.array([0, 1, 2], pa.int64()), "k": keys})
-    result = wp.stream(table, time="ts", keys="k").window(wp.tumbling(10)).agg(wp.count(), wp.top_k("k", 2)).run().table
+    result = (
+        wp.stream(table, time="ts", keys="k")
+        .window(wp.tumbling(10))
+        .agg(wp.count(), wp.top_k("k", 2))
+        .run()
+        .table
+    )
     assert dict(zip(result["k"].cast(pa.binary()).to_pylist(), result["count"].to_pylist(), strict=True)) == {
         bad[0]: 2,
         bad[1]: 1,
     }
 
 
-@pytest.mark.parametrize("window", [wp.tumbling(10), wp.sliding(10, 2), wp.session(5), wp.rows(2), wp.per_row(5)], ids=repr)
+@pytest.mark.parametrize(
+    "window", [wp.tumbling(10), wp.sliding(10, 2), wp.session(5), wp.rows(2), wp.per_row(5)], ids=repr
+)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_row_35_a_sum_beyond_int64_is_an_error(window, sign):
-    table = pa.table({"ts": pa.array([0, 1], pa.int64()), "v": pa.array([sign * (2**63 - 1), sign * 2], pa.int64())})
+    table = pa.table(
+        {"ts": pa.array([0, 1], pa.int64()), "v": pa.array([sign * (2**63 - 1), sign * 2], pa.int64())}
+    )
     query = wp.stream(table, time="ts").window(window).agg(wp.sum("v"))
-    with pytest.raises(Overflow, match=r"the sum of column 'v' is -?\d+ in some window, which does not fit int64"):
+    with pytest.raises(
+        Overflow, match=r"the sum of column 'v' is -?\d+ in some window, which does not fit int64"
+    ):
         query.run()
 
 
 def test_row_35_sums_that_leave_int64_on_the_way_and_return_are_right():
-    table = pa.table({"ts": pa.array([0, 1, 2], pa.int64()), "v": pa.array([2**63 - 1, 2**63 - 1, -(2**63)], pa.int64())})
+    table = pa.table(
+        {"ts": pa.array([0, 1, 2], pa.int64()), "v": pa.array([2**63 - 1, 2**63 - 1, -(2**63)], pa.int64())}
+    )
     result = wp.stream(table, time="ts").window(wp.tumbling(10)).agg(wp.sum("v"), wp.mean("v")).run()
     assert result.table["sum_v"].to_pylist() == [2**63 - 2]
     assert result.table["mean_v"].to_pylist() == [(2**63 - 2) / 3]
@@ -271,15 +318,24 @@ def test_row_35_odd_values_in_every_aggregate():
 
 def test_the_oracle_and_the_runtime_agree_on_real_sessions():
     table = data("wikiticker").select(["ts", "user", "seq"]).slice(0, 3000)
-    rows = table.cast(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "seq": pa.int64()})).to_pylist()
+    rows = table.cast(
+        pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "seq": pa.int64()})
+    ).to_pylist()
     ints = [{**r, "ts": int(t)} for r, t in zip(rows, table["ts"].cast(pa.int64()).to_pylist(), strict=True)]
-    result = wp.stream(table, time="ts", keys="user", delay="1 min").window(wp.session("5 min")).agg(wp.count()).run()
+    result = (
+        wp.stream(table, time="ts", keys="user", delay="1 min")
+        .window(wp.session("5 min"))
+        .agg(wp.count())
+        .run()
+    )
     expected = answer(OracleQuery(wp.session("5 min"), {"count": ("count",)}, ("user",)), ints)
     window = result.table["window"].combine_chunks()
     starts, ends = (window.field(n).cast(pa.int64()).to_pylist() for n in ("start", "end"))
     found = {
         ((user,), start, end): {"count": n}
-        for user, start, end, n in zip(result.table["user"].to_pylist(), starts, ends, result.table["count"].to_pylist(), strict=True)
+        for user, start, end, n in zip(
+            result.table["user"].to_pylist(), starts, ends, result.table["count"].to_pylist(), strict=True
+        )
     }
     assert found.keys() == expected.keys()
     assert all(alike(found[at], expected[at]) for at in expected)

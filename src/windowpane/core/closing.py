@@ -14,7 +14,6 @@ from windowpane.core.extents import WindowList, for_all_keys, join
 from windowpane.core.kernels import ranges as kernels
 from windowpane.values.windows import ContextFreeWindow, Cumulative, Landmark, Sliding
 
-
 Entry = tuple[int, ContextFree, int]
 """A window with its number and the first measure value it looks at."""
 
@@ -107,7 +106,11 @@ def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int
             low = max(since, NEVER if start is None else start)
             found = seen[seen >= low]
             first = max(after, int(found[0]) if len(found) else upto)
-            last = min(upto, (int(seen[-1]) - origin) // slide * slide + slide + origin) if upto == ALWAYS else upto
+            last = (
+                min(upto, (int(seen[-1]) - origin) // slide * slide + slide + origin)
+                if upto == ALWAYS
+                else upto
+            )
             ends = _multiples(origin, slide, first, last) if len(found) else np.empty(0, np.int64)
             starts = np.full(len(ends), NEVER if start is None else start, np.int64)
         case Cumulative():

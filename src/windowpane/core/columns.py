@@ -245,11 +245,13 @@ def to_batches(source: object) -> Iterator[pa.RecordBatch]:
     schema is seen.
     """
     if isinstance(source, pa.RecordBatch):
-        yield source
+        yield _without_views(source)
     elif isinstance(source, pa.Table):
-        yield from source.to_batches() or [pa.RecordBatch.from_pylist([], schema=source.schema)]
+        yield from map(
+            _without_views, source.to_batches() or [pa.RecordBatch.from_pylist([], schema=source.schema)]
+        )
     elif isinstance(source, pa.RecordBatchReader):
-        yield from source
+        yield from map(_without_views, source)
     elif _is_frame(source, "pandas"):
         yield from to_batches(_table(lambda: pa.Table.from_pandas(source, preserve_index=False)))
     elif hasattr(source, "__arrow_c_stream__"):
@@ -264,6 +266,18 @@ def to_batches(source: object) -> Iterator[pa.RecordBatch]:
             f"{type(source).__name__} is no stream of rows. "
             "Give a pyarrow Table, RecordBatch or reader, a pandas or Polars DataFrame, or a dict of lists."
         )
+
+
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """The schema with view types (Polars has them) as large ones, which every Arrow function can take."""
+    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return pa.schema([field.with_type(large.get(field.type, field.type)) for field in schema])
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if not any(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) for kind in batch.schema.types):
+        return batch
+    return batch.cast(without_views(batch.schema))
 
 
 def _is_frame(source: object, module: str) -> bool:

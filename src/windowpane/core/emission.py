@@ -76,7 +76,9 @@ class Emission:
         return len(self.low)
 
 
-def first_answers(layout: Layout, table: Rows, listed: WindowList, pairs: Extents, *, final: bool) -> Emission:
+def first_answers(
+    layout: Layout, table: Rows, listed: WindowList, pairs: Extents, *, final: bool
+) -> Emission:
     """Answers to windows that were not answered before."""
     zeros = np.zeros(len(pairs), np.int64)
     return Emission(layout, table, identities(listed, pairs), pairs.low, pairs.high, zeros, final)

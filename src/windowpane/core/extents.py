@@ -44,7 +44,10 @@ def for_all_keys(definition: Ints, low: Ints, high: Ints, start: Ints | None = N
 
 def join(lists: list[WindowList]) -> WindowList:
     """All windows of several lists, sorted."""
-    columns = [np.concatenate([getattr(w, name) for w in lists]) if lists else np.empty(0, np.int64) for name in _FIELDS]
+    columns = [
+        np.concatenate([getattr(w, name) for w in lists]) if lists else np.empty(0, np.int64)
+        for name in _FIELDS
+    ]
     both = WindowList(*columns)
     if len(lists) < 2:
         return both

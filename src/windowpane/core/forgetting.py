@@ -15,7 +15,7 @@ import numpy as np
 
 from windowpane.core.arrays import NEVER, Bools, Cells, Column, Columns, Ints, Ragged, Tuples
 from windowpane.core.ledger import Ledger, Windows
-from windowpane.core.mark_lane import MarkLane, Markers
+from windowpane.core.mark_lane import Markers, MarkLane
 from windowpane.core.ordered_lane import OrderedLane
 from windowpane.core.rank_lane import RankLane
 from windowpane.core.rows import Layout, Rows
@@ -67,6 +67,26 @@ def _(lane: TupleLane) -> Iterator[tuple[Layout, Rows] | Tuples | Ledger]:
     yield lane.ledger
 
 
+def most_keys(lane: AnyLane) -> int:
+    """At most so many keys are in use; cheap to tell."""
+    marked = 0
+    if isinstance(lane, MarkLane) and lane.window.start is None:
+        marked = int(np.count_nonzero(lane.markers.begin > NEVER))
+    return marked + sum(len(part[1] if isinstance(part, tuple) else part) for part in parts(lane))
+
+
+def most_texts(lane: AnyLane) -> int:
+    """At most so many texts of one column are in use; cheap to tell."""
+    total = 0
+    for part in parts(lane):
+        if isinstance(part, tuple):
+            cells = [c[at] for p, c in zip(part[0], part[1].partials, strict=True) for at in p.id_columns()]
+            total += sum(len(c.values) if isinstance(c, Ragged) else len(c) for c in cells)
+        else:
+            total += len(part)
+    return total
+
+
 def live_keys(lane: AnyLane, n_keys: int) -> Bools:
     """Which keys the state of a lane speaks of."""
     live = np.zeros(n_keys, np.bool_)
@@ -102,7 +122,9 @@ def live_texts(lane: AnyLane, column: str, n_texts: int) -> Bools:
 
 def rekeyed(lane: AnyLane, place: Ints) -> AnyLane:
     """The lane with every key replaced by its new id."""
-    moved = _changed(lane, lambda rows, _: Rows(rows.start, place[rows.key], rows.partials), _rekeyed(place), place)
+    moved = _changed(
+        lane, lambda rows, _: Rows(rows.start, place[rows.key], rows.partials), _rekeyed(place), place
+    )
     if isinstance(moved, MarkLane):
         at = np.nonzero(place[: len(moved.markers.ordinal)] >= 0)[0]
         m = moved.markers
@@ -128,7 +150,9 @@ def retexted(lane: AnyLane, column: str, place: Ints) -> AnyLane:
         if column not in batch.columns:
             return batch
         old = batch.columns[column]
-        return replace(batch, columns={**batch.columns, column: Column(place[old.values], old.valid, old.order)})
+        return replace(
+            batch, columns={**batch.columns, column: Column(place[old.values], old.valid, old.order)}
+        )
 
     return _changed(lane, rows, tuples, None)
 
@@ -145,7 +169,10 @@ def _retexted(columns: Columns, which: set[int], place: Ints) -> Columns:
 
 
 def _changed(
-    lane: AnyLane, rows: Callable[[Rows, Layout], Rows], tuples: Callable[[Tuples], Tuples], place: Ints | None
+    lane: AnyLane,
+    rows: Callable[[Rows, Layout], Rows],
+    tuples: Callable[[Tuples], Tuples],
+    place: Ints | None,
 ) -> AnyLane:
     """The lane with every table passed through a function."""
 
@@ -155,7 +182,9 @@ def _changed(
     match lane:
         case SliceLane():
             sessions = tuple(replace(s, rows=rows(s.rows, s.layout)) for s in lane.sessions)
-            return replace(lane, table=table(lane.table), sessions=sessions, ledger=_ledger(lane.ledger, place))
+            return replace(
+                lane, table=table(lane.table), sessions=sessions, ledger=_ledger(lane.ledger, place)
+            )
         case OrderedLane():
             slices = _changed(lane.slices, rows, tuples, place)
             assert isinstance(slices, SliceLane)
@@ -165,7 +194,9 @@ def _changed(
             return replace(lane, table=table(lane.table), pending=tuples(lane.pending), ledger=ledger)
         case MarkLane():
             ledger = _ledger(lane.ledger, place)
-            return replace(lane, rows=rows(lane.rows, lane.layout), pending=tuples(lane.pending), ledger=ledger)
+            return replace(
+                lane, rows=rows(lane.rows, lane.layout), pending=tuples(lane.pending), ledger=ledger
+            )
         case TupleLane():
             return replace(lane, kept=tuples(lane.kept), ledger=_ledger(lane.ledger, place))
 

@@ -24,5 +24,7 @@ def kernel(function: F) -> F:
     """Compile a loop over arrays. The only way in this project to call Numba."""
     if not HAVE_NUMBA:
         return function
-    compiled = numba.jit(nopython=True, nogil=True, cache=True, boundscheck=False, error_model="numpy")(function)
+    compiled = numba.jit(nopython=True, nogil=True, cache=True, boundscheck=False, error_model="numpy")(
+        function
+    )
     return cast("F", compiled)

@@ -52,7 +52,11 @@ class Ledger:
     def revisions(self, asked: Windows) -> Ints:
         """The latest revision of each window, below -1 where withdrawn; -1 where there was no answer yet."""
         match = _match(self.windows, asked)
-        return np.where(match >= 0, self.revision[np.maximum(match, 0)], -1) if len(self) else np.full(len(asked), -1)
+        return (
+            np.where(match >= 0, self.revision[np.maximum(match, 0)], -1)
+            if len(self)
+            else np.full(len(asked), -1)
+        )
 
     def missing(self, current: Windows) -> Bools:
         """Which answered windows do not exist any more."""
@@ -91,7 +95,8 @@ def _match(known: Windows, asked: Windows) -> Ints:
     if n == 0 or len(asked) == 0:
         return out
     columns = [
-        np.concatenate([getattr(known, name), getattr(asked, name)]) for name in ("definition", "key", "start", "end")
+        np.concatenate([getattr(known, name), getattr(asked, name)])
+        for name in ("definition", "key", "start", "end")
     ]
     # known ones sort before asked ones of the same identity, so a match stands directly before
     order = np.lexsort((np.arange(n + len(asked)), *columns))

@@ -72,7 +72,13 @@ class MarkLane:
             closed = _with_open(kept, self.definition) if moment.bound == ALWAYS else kept
             answers = [_answer(self.layout, closed, final=True)]
         else:
-            lane, answers = self._revise(kept, s.waiting, _arrivals(s.settled, s.settled_fresh, s.waiting, s.waiting_fresh), n_keys, moment)
+            lane, answers = self._revise(
+                kept,
+                s.waiting,
+                _arrivals(s.settled, s.settled_fresh, s.waiting, s.waiting_fresh),
+                n_keys,
+                moment,
+            )
         rows = _without(kept.rows, kept.closed, kept.number)
         markers = kept.markers
         if moment.bound == ALWAYS:
@@ -85,17 +91,28 @@ class MarkLane:
         """Fold tuples in event-time order into the windows they belong to."""
         order = key_order(tuples.key, n_keys)
         sorted_ = tuples if order is None else tuples.take(order)
-        markers = Markers(markers.is_open.copy(), markers.ordinal.copy(), markers.begin.copy(), markers.latest.copy())
+        markers = Markers(
+            markers.is_open.copy(), markers.ordinal.copy(), markers.begin.copy(), markers.latest.copy()
+        )
         number, key, closed_number, start, end = kernels.follow_markers(
-            sorted_.key, sorted_.time, _flag(sorted_, self.window.start), _flag(sorted_, self.window.end),
-            self.window.start is not None, self.window.end is not None,
-            markers.is_open, markers.ordinal, markers.begin, markers.latest,
+            sorted_.key,
+            sorted_.time,
+            _flag(sorted_, self.window.start),
+            _flag(sorted_, self.window.end),
+            self.window.start is not None,
+            self.window.end is not None,
+            markers.is_open,
+            markers.ordinal,
+            markers.begin,
+            markers.latest,
         )
         inside = sorted_.take(number >= 0)
         numbers, back = np.unique(number[number >= 0], return_inverse=True)
         new = by_key(fold_slices(self.layout, inside, numbers, back.astype(np.int64), n_keys), n_keys)
         definition = np.full(len(key), self.definition, np.int64)
-        return _Followed(_merged(self.layout, rows, new), markers, Windows(definition, key, start, end), closed_number)
+        return _Followed(
+            _merged(self.layout, rows, new), markers, Windows(definition, key, start, end), closed_number
+        )
 
     def _revise(
         self, kept: _Followed, waiting: Tuples, fresh: Tuples, n_keys: int, moment: Moment
@@ -107,16 +124,25 @@ class MarkLane:
         current = _with_open(view, self.definition) if moment.bound == ALWAYS else view
         at = _rows_of(current)
         touched = _holds(current.closed, fresh)
-        found, known = reconcile(self.layout, current.rows, current.closed, (at, at + 1), touched, self.ledger)
+        found, known = reconcile(
+            self.layout, current.rows, current.closed, (at, at + 1), touched, self.ledger
+        )
         for e in found:
-            known = known.record(e.windows, e.revision, self._closes(e.windows)) if e.revision[0] >= 0 else known
+            known = (
+                known.record(e.windows, e.revision, self._closes(e.windows)) if e.revision[0] >= 0 else known
+            )
         if moment.early and moment.bound < ALWAYS:
             whole = self._follow(view.rows, view.markers, waiting.take(waiting.time >= moment.bound), n_keys)
             early = _with_open(whole, self.definition)
             at = _rows_of(early)
             hit = _holds(early.closed, fresh)
             zeros = np.zeros(int(hit.sum()), np.int64)
-            found = [*found, Emission(self.layout, early.rows, early.closed.take(hit), at[hit], at[hit] + 1, zeros, final=False)]
+            found = [
+                *found,
+                Emission(
+                    self.layout, early.rows, early.closed.take(hit), at[hit], at[hit] + 1, zeros, final=False
+                ),
+            ]
         return replace(self, ledger=known), found
 
     def _closes(self, windows: Windows) -> Ints:
@@ -134,7 +160,9 @@ class MarkLane:
 def replace_closed(view: _Followed, kept: _Followed) -> _Followed:
     """The view with the windows that were closed among the settled tuples listed too."""
     a, b = kept.closed, view.closed
-    both = Windows(*(np.concatenate([getattr(a, n), getattr(b, n)]) for n in ("definition", "key", "start", "end")))
+    both = Windows(
+        *(np.concatenate([getattr(a, n), getattr(b, n)]) for n in ("definition", "key", "start", "end"))
+    )
     return _Followed(view.rows, view.markers, both, np.concatenate([kept.number, view.number]))
 
 
@@ -163,7 +191,13 @@ def _merged(layout: Layout, old: Rows, new: Rows) -> Rows:
 def _find(rows: Rows, key: Ints, number: Ints) -> Ints:
     """The row of each window; rows are sorted by (key, number)."""
     at = np.full(len(key), -1, np.int64)
-    order = np.lexsort((np.concatenate([np.zeros(len(rows), np.int64), np.ones(len(key), np.int64)]), np.concatenate([rows.start, number]), np.concatenate([rows.key, key])))
+    order = np.lexsort(
+        (
+            np.concatenate([np.zeros(len(rows), np.int64), np.ones(len(key), np.int64)]),
+            np.concatenate([rows.start, number]),
+            np.concatenate([rows.key, key]),
+        )
+    )
     asked = order >= len(rows)
     before = np.maximum.accumulate(np.where(asked, -1, order))
     at[order[asked] - len(rows)] = before[asked]

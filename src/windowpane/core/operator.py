@@ -17,7 +17,16 @@ from windowpane.core.aggregates import BoundAggregate
 from windowpane.core.arrays import NEVER, Column, Ints, Tuples
 from windowpane.core.columns import is_text, read_column
 from windowpane.core.emission import Emission, Group, Moment
-from windowpane.core.forgetting import SPARE, AnyLane, live_keys, live_texts, rekeyed, retexted
+from windowpane.core.forgetting import (
+    SPARE,
+    AnyLane,
+    live_keys,
+    live_texts,
+    most_keys,
+    most_texts,
+    rekeyed,
+    retexted,
+)
 from windowpane.core.hashing import hash_columns
 from windowpane.core.interner import Interner
 from windowpane.core.keys import KeyIndex
@@ -104,9 +113,10 @@ class Operator:
         scopes = {entry.scope for entry in self.lanes}
         for names, index in self.keys.items():
             known = len(index)
-            if names in scopes or known <= 2 * self._in_use.get(names, 0) + SPARE:
-                continue
             mine = [i for i, entry in enumerate(self.lanes) if entry.grouping == names]
+            most = min(self._in_use.get(names, 0), sum(most_keys(self.lanes[i].lane) for i in mine))
+            if names in scopes or known <= 2 * most + SPARE:
+                continue
             live = np.logical_or.reduce([live_keys(self.lanes[i].lane, known) for i in mine])
             self._in_use[names] = int(live.sum())
             if 2 * self._in_use[names] + SPARE >= known:
@@ -121,7 +131,8 @@ class Operator:
         """As `_forget_keys`, for the texts of value columns."""
         for name, interner in self.interners.items():
             known = len(interner)
-            if known <= 2 * self._in_use.get(name, 0) + SPARE:
+            most = min(self._in_use.get(name, 0), sum(most_texts(entry.lane) for entry in self.lanes))
+            if known <= 2 * most + SPARE:
                 continue
             live = np.logical_or.reduce([live_texts(entry.lane, name, known) for entry in self.lanes])
             self._in_use[name] = int(live.sum())
@@ -179,7 +190,9 @@ class Operator:
     def _lower(self, emissions: list[tuple[LaneEntry, Emission]]) -> dict[str, list[pa.Table]]:
         tables: dict[str, list[pa.Table]] = {}
         for query in self.queries:
-            lowering = Lowering(query.definitions, query.aggregates, query.point, many=query.many, early=query.early)
+            lowering = Lowering(
+                query.definitions, query.aggregates, query.point, many=query.many, early=query.early
+            )
             for entry, emission in emissions:
                 if emission.final or query.early:
                     index = self.keys[entry.grouping]
@@ -212,4 +225,3 @@ class Operator:
             + sum(interner.nbytes for interner in self.interners.values())
             + sum(scope.nbytes for scope in self.scopes.values())
         )
-

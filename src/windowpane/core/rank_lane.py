@@ -67,9 +67,7 @@ class RankLane:
     done: Ints
     ledger: Ledger
 
-    def step(
-        self, tuples: Tuples, group: Group, moment: Moment
-    ) -> tuple[RankLane, list[Emission]]:
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[RankLane, list[Emission]]:
         """Settle, answer the windows whose last position is known, forget the rest."""
         lane = self._grown(group.n_scopes)
         bound = ALWAYS if self.spec.arrival else moment.settled
@@ -104,7 +102,9 @@ class RankLane:
             return table, counts
         counts = counts.copy()
         rank = kernels.number_tuples(group.scope(tuples.key), counts)
-        rows = fold(self.spec.layout, tuples, rank, self.spec.edges, group.n_keys, rising=not self.spec.scoped)
+        rows = fold(
+            self.spec.layout, tuples, rank, self.spec.edges, group.n_keys, rising=not self.spec.scoped
+        )
         return table.insert(rows), counts
 
     def _answer(  # noqa: PLR0913 - one call, and every argument is a different array
@@ -161,9 +161,7 @@ class RankLane:
         # built scope by scope, definition by definition, with rising ends: sorted as a list must be
         return WindowList(definition, start, end, start, end, scope)
 
-    def _extents(
-        self, view: SliceTable, listed: WindowList, group: Group
-    ) -> tuple[Rows, Extents]:
+    def _extents(self, view: SliceTable, listed: WindowList, group: Group) -> tuple[Rows, Extents]:
         table = view.for_windows(np.sort(np.concatenate([listed.low, listed.high])), group.n_keys)
         return table, extents(table, listed, group.scope_of_key if self.spec.scoped else None)
 
@@ -197,13 +195,11 @@ class RankLane:
         return self.table.nbytes + tuple_bytes(self.pending) + self.settled.nbytes + self.done.nbytes
 
 
-
-
 def _per_scope(tuples: Tuples, group: Group) -> Ints:
     return np.bincount(group.scope(tuples.key), minlength=group.n_scopes).astype(np.int64)
 
 
-def _first_fresh(  # noqa: PLR0913 - two parts of one sorted run
+def _first_fresh(
     fresh_a: Bools, a: Tuples, fresh_b: Bools, b: Tuples, counts: Ints, group: Group
 ) -> Ints:
     """Per scope the position of the first tuple that just arrived; ALWAYS where none did."""

@@ -83,7 +83,11 @@ def _values(
 
 def _windows(start: Ints, end: Ints, point: pa.DataType) -> pa.Array:
     absent: Bools = start == NEVER
-    begins = pa.array(np.where(absent, 0, start), pa.int64(), mask=absent) if bool(absent.any()) else pa.array(start)
+    begins = (
+        pa.array(np.where(absent, 0, start), pa.int64(), mask=absent)
+        if bool(absent.any())
+        else pa.array(start)
+    )
     ends = pa.array(end)
     kind = pa.int64() if pa.types.is_integer(point) else point
     return pa.StructArray.from_arrays([begins.cast(kind), ends.cast(kind)], fields=list(window_type(point)))

@@ -81,7 +81,9 @@ def merge(layout: Layout, old: Rows, new: Rows) -> Rows:
         return new if len(old) == 0 else old
     if old.start[-1] < new.start[0]:
         return stack([old, new])
-    from_old, from_new, both_old, both_new, place = tables.merge_places(old.start, old.key, new.start, new.key)
+    from_old, from_new, both_old, both_new, place = tables.merge_places(
+        old.start, old.key, new.start, new.key
+    )
     parts = [old.take(from_old), new.take(from_new)]
     if len(both_old):
         left, right = old.take(both_old), new.take(both_new)

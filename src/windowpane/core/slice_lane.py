@@ -171,12 +171,19 @@ class SliceLane:
             at = np.nonzero(closed)[0]
             current = _identities(number, sessions, ends, closed)
             found, known = reconcile(
-                sessions.layout, sessions.rows, current, (at, at + 1), touched[closed], self.ledger.select(mine)
+                sessions.layout,
+                sessions.rows,
+                current,
+                (at, at + 1),
+                touched[closed],
+                self.ledger.select(mine),
             )
             answers += found
             for e in found:
                 # a tuple at the very end would still join
-                known = known.record(e.windows, e.revision, e.windows.end + 1) if e.revision[0] >= 0 else known
+                known = (
+                    known.record(e.windows, e.revision, e.windows.end + 1) if e.revision[0] >= 0 else known
+                )
             lane = replace(self, ledger=_joined(self.ledger.select(~mine), known))
         if moment.early:
             answers.append(_sessions(number, sessions, ends, ~closed & touched, final=False))
@@ -213,7 +220,9 @@ def _bounds(low: Ints, high: Ints) -> Ints:
 
 def _identities(number: int, sessions: Sessions, ends: Ints, which: Bools) -> Windows:
     rows = sessions.rows
-    return Windows(np.full(int(which.sum()), number, np.int64), rows.key[which], rows.start[which], ends[which])
+    return Windows(
+        np.full(int(which.sum()), number, np.int64), rows.key[which], rows.start[which], ends[which]
+    )
 
 
 def _sessions(number: int, sessions: Sessions, ends: Ints, which: Bools, *, final: bool) -> Emission:
@@ -228,5 +237,7 @@ def _joined(a: Ledger, b: Ledger) -> Ledger:
 
 def new_slice_lane(spec: SliceSpec) -> SliceLane:
     """A lane that has seen nothing."""
-    sessions = tuple(Sessions(spec.layout, gap, since, no_rows(spec.layout)) for _, gap, since in spec.sessions)
+    sessions = tuple(
+        Sessions(spec.layout, gap, since, no_rows(spec.layout)) for _, gap, since in spec.sessions
+    )
     return SliceLane(spec, SliceTable(spec.layout), sessions, empty_ledger())

@@ -52,9 +52,7 @@ class TupleLane:
     forgotten: Ints
     ledger: Ledger
 
-    def step(
-        self, tuples: Tuples, group: Group, moment: Moment
-    ) -> tuple[TupleLane, list[Emission]]:
+    def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[TupleLane, list[Emission]]:
         """Sort the batch in, answer the windows that closed, forget tuples that no window can reach."""
         lane = self._grown(group.n_scopes)
         arrived, tuples = lane._numbered(tuples, group)
@@ -97,7 +95,9 @@ class TupleLane:
                 lane, more = lane._reconciled(number, window, found)
                 answers += more
             else:
-                answers.append(first_answers(self.spec.layout, found.rows, found.listed, found.pairs, final=True))
+                answers.append(
+                    first_answers(self.spec.layout, found.rows, found.listed, found.pairs, final=True)
+                )
         if moment.early and moment.bound < ALWAYS:
             open_ = self._list(known, moment.bound, ALWAYS)
             for found in self._extents(open_, known, fresh, group):
@@ -111,9 +111,7 @@ class TupleLane:
             for number, window in zip(self.spec.number, self.spec.windows, strict=True)
         ]
 
-    def _extents(
-        self, listed: list[WindowList], known: Known, fresh: Bools, group: Group
-    ) -> list[_Found]:
+    def _extents(self, listed: list[WindowList], known: Known, fresh: Bools, group: Group) -> list[_Found]:
         """The rows of each definition's windows; last rows are found by rank, the others by time."""
         if not any(len(windows) for windows in listed) and not len(self.ledger):
             return []
@@ -167,9 +165,7 @@ class TupleLane:
         return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes
 
 
-
 def new_tuple_lane(spec: TupleSpec) -> TupleLane:
     """A lane that has seen nothing."""
     none = np.zeros(0, np.int64)
     return TupleLane(spec, no_tuples(), none, none, empty_ledger())
-

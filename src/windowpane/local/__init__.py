@@ -1,8 +1,8 @@
 """Layer 6: run a plan in this process over Arrow batches: tests, notebooks, embedding, small jobs."""
 
-from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.results import Counts, Result, Step
 from windowpane.local.run import resume, run, start
+from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.snapshot import Snapshot
 
 __all__ = ["Counts", "QueryRunner", "Result", "Runner", "Snapshot", "Step", "resume", "run", "start"]

@@ -80,7 +80,9 @@ class Gate:
                 raise unknown_column(name, "the batch", names)
             if batch.schema.field(name).type != kind:
                 found = batch.schema.field(name).type
-                raise wrong_type(name, found, f"{kind}, as in the first batch,", "Cast the column before it is pushed.")
+                raise wrong_type(
+                    name, found, f"{kind}, as in the first batch,", "Cast the column before it is pushed."
+                )
         if names == list(self.stream.columns):
             return batch
         return batch.select(list(self.stream.columns))
@@ -95,7 +97,10 @@ class Gate:
         reasons: list[tuple[str, pa.RecordBatch]] = []
         if placed is not None:
             null = np.zeros(len(time), np.bool_) if valid is None else ~valid
-            reasons += [(NULL_TIME, batch.filter(pa.array(null))), (BAD_TIME, batch.filter(pa.array(~null & ~placed)))]
+            reasons += [
+                (NULL_TIME, batch.filter(pa.array(null))),
+                (BAD_TIME, batch.filter(pa.array(~null & ~placed))),
+            ]
         if verdict.all_kept:
             return self._done(batch, some, times, self.no_late, reasons, 0, rising=verdict.in_order)
         codes = verdict.codes
@@ -103,9 +108,11 @@ class Gate:
         late = pa.Table.from_batches([some.filter(pa.array(codes == LATE))])
         kept = codes == KEPT
         markers = int((codes == MARKER).sum())
-        return self._done(batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers, rising=False)
+        return self._done(
+            batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers, rising=False
+        )
 
-    def _done(  # noqa: PLR0913 - the parts of one result
+    def _done(
         self,
         batch: pa.RecordBatch,
         kept: pa.RecordBatch,
@@ -136,7 +143,9 @@ class Gate:
         ids = self._sources.encode([batch.column(self._melded.source)], batch.num_rows)
         if listed and len(self._sources) > listed:
             unknown = self._sources.values(np.array([listed]))[0][0].as_py()
-            raise BadQuery(f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources.")
+            raise BadQuery(
+                f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources."
+            )
         return ids
 
 

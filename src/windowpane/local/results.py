@@ -60,5 +60,7 @@ class Result:
     def table(self) -> pa.Table:
         """The answers, where there was one query."""
         if len(self.tables) != 1:
-            raise BadQuery(f"the run had the queries {', '.join(self.tables)}. Ask for one: result.tables[name].")
+            raise BadQuery(
+                f"the run had the queries {', '.join(self.tables)}. Ask for one: result.tables[name]."
+            )
         return next(iter(self.tables.values()))

@@ -49,7 +49,9 @@ class Runner:
     def push(self, data: object, *, now: int | None = None) -> Step:
         """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats."""
         self._check_open()
-        steps = [self._push(batch, now) for whole in to_batches(data) for batch in _pieces(self.gate.fit(whole))]
+        steps = [
+            self._push(batch, now) for whole in to_batches(data) for batch in _pieces(self.gate.fit(whole))
+        ]
         return self._joined(steps)
 
     def punctuate(self, bound: int | datetime | date) -> Step:
@@ -99,7 +101,9 @@ class Runner:
         check_format(header)
         need_same(header["plan"], plan)
         runner = cls(plan)
-        runner._placed = [p for query in plan.queries for p in place(plan, query, *header["windows"][query.name])]
+        runner._placed = [
+            p for query in plan.queries for p in place(plan, query, *header["windows"][query.name])
+        ]
         runner.operator = assemble(plan, runner._placed)
         runner.operator.restore(snapshot.blocks)
         runner.gate.restore(header["gate"], snapshot.blocks)
@@ -135,7 +139,9 @@ class Runner:
         before = self.gate.clock.bound
         admitted = self.gate.admit(batch, now)
         self.counts += admitted.counts
-        tables = self.operator.step(admitted.kept, admitted.time, self._moment(before), rising=admitted.rising)
+        tables = self.operator.step(
+            admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
+        )
         return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
 
     def _advance(self, before: int) -> Step:

@@ -98,14 +98,18 @@ class Plan:
     def without_query(self, name: str) -> Plan:
         """The plan without a query."""
         if name not in [query.name for query in self.queries]:
-            raise BadQuery(f"there is no query {name!r}; there are {', '.join(q.name for q in self.queries)}.")
+            raise BadQuery(
+                f"there is no query {name!r}; there are {', '.join(q.name for q in self.queries)}."
+            )
         return replace(self, queries=tuple(q for q in self.queries if q.name != name))
 
 
 def check(plan: Plan) -> Plan:
     """Fail with a clear error if the parts do not fit; gives the plan back."""
     stream = plan.stream
-    stream.require(stream.time, *stream.keys, *stream.policy_columns(), *([stream.ties] if stream.ties else []))
+    stream.require(
+        stream.time, *stream.keys, *stream.policy_columns(), *([stream.ties] if stream.ties else [])
+    )
     names = [query.name for query in plan.queries]
     for name in names:
         if names.count(name) > 1:
@@ -140,7 +144,9 @@ def _check_query(stream: Stream, query: WindowQuery) -> None:
                 "sum and count), or use collect() and compute from the list."
             )
         if aggregate.name in taken:
-            raise BadQuery(f"the result would have two columns {aggregate.name!r}. Name one: .agg(other={aggregate.name}(...)).")
+            raise BadQuery(
+                f"the result would have two columns {aggregate.name!r}. Name one: .agg(other={aggregate.name}(...))."
+            )
         taken.add(aggregate.name)
 
 
@@ -155,6 +161,8 @@ def _check_window(stream: Stream, query: WindowQuery, window: Window) -> None:
     if isinstance(window, Delimited):
         for column in (window.start, window.end):
             if column is not None and not pa.types.is_boolean(stream.type(column)):
-                raise BadQuery(f"marker column {column!r} has type {stream.type(column)}, but must be boolean.")
+                raise BadQuery(
+                    f"marker column {column!r} has type {stream.type(column)}, but must be boolean."
+                )
     if isinstance(window, ContextAwareWindow):
         stream.require(*window.columns)

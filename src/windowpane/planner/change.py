@@ -90,7 +90,9 @@ def _slices(old: SliceLane, new: SliceLane, numbers: Collection[int]) -> SliceLa
     layout = new.spec.layout
     known = {spec[0]: sessions for spec, sessions in zip(old.spec.sessions, old.sessions, strict=True)}
     sessions = tuple(
-        replace(empty, rows=_rows(known[spec[0]].rows, old.spec.layout, layout)) if spec[0] in known else empty
+        replace(empty, rows=_rows(known[spec[0]].rows, old.spec.layout, layout))
+        if spec[0] in known
+        else empty
         for spec, empty in zip(new.spec.sessions, new.sessions, strict=True)
     )
     table = _table(old.table, layout) if new.spec.definitions.windows else new.table

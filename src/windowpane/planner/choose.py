@@ -38,7 +38,10 @@ def decide(plan: Plan, query: WindowQuery, window: Window) -> Decision:
         query,
         window,
         known,
-        *(rules.first_match(t, known) for t in (rules.STORE, rules.SPLIT, rules.REMOVE, rules.LANE, rules.FINAL)),
+        *(
+            rules.first_match(t, known)
+            for t in (rules.STORE, rules.SPLIT, rules.REMOVE, rules.LANE, rules.FINAL)
+        ),
     )
 
 

@@ -100,7 +100,9 @@ STORE = (  # figure 4
 SPLIT = (  # figure 5
     Rule(lambda w: w.context is Context.FREE, Split.NEVER, "the edges are known in advance"),
     Rule(lambda w: w.context is Context.FORWARD_AWARE, Split.ANYWHERE, "the edges follow from later tuples"),
-    Rule(lambda w: w.context is Context.SESSION, Split.NEVER, "slices no wider than the gap never need a cut"),
+    Rule(
+        lambda w: w.context is Context.SESSION, Split.NEVER, "slices no wider than the gap never need a cut"
+    ),
     Rule(lambda w: w.in_order, Split.NEVER, "in order, every marker is known before the tuples after it"),
     Rule(lambda w: True, Split.UNSETTLED, "a late marker may cut what came before it"),
 )
@@ -109,7 +111,9 @@ REMOVE = (  # figure 6
     Rule(lambda w: w.measure is not Measure.RANK, Remove.NEVER, "no tuple changes its slice"),
     Rule(lambda w: w.in_order, Remove.NEVER, "in order, no tuple changes its rank"),
     Rule(lambda w: w.invertible, Remove.INVERT, "the aggregate is invertible: running totals are subtracted"),
-    Rule(lambda w: True, Remove.RECOMPUTE, "the aggregate is not invertible: unsettled slices are folded anew"),
+    Rule(
+        lambda w: True, Remove.RECOMPUTE, "the aggregate is not invertible: unsettled slices are folded anew"
+    ),
 )
 
 LANE = (
@@ -122,7 +126,9 @@ LANE = (
 
 FINAL = (
     Rule(lambda w: w.holistic, Final.RUNS, "the partial has no constant bound"),
-    Rule(lambda w: w.invertible, Final.DIFFERENCE, "one subtraction per window, however many slices it spans"),
+    Rule(
+        lambda w: w.invertible, Final.DIFFERENCE, "one subtraction per window, however many slices it spans"
+    ),
     Rule(lambda w: True, Final.TREE, "a logarithmic number of combinations per window"),
 )
 

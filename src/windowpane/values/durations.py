@@ -41,8 +41,14 @@ def _parse(text: str) -> int:
     while at < len(text):
         part = _PART.match(text, at)
         if part is None or part[2].lower() not in _UNITS:
-            raise BadWindow(f"{text!r} is no duration. Write a number and a unit, such as '10 minutes' or '1 h 30 min'.")
-        total += round(float(part[1]) * _UNITS[part[2].lower()]) if "." in part[1] else int(part[1]) * _UNITS[part[2].lower()]
+            raise BadWindow(
+                f"{text!r} is no duration. Write a number and a unit, such as '10 minutes' or '1 h 30 min'."
+            )
+        total += (
+            round(float(part[1]) * _UNITS[part[2].lower()])
+            if "." in part[1]
+            else int(part[1]) * _UNITS[part[2].lower()]
+        )
         at = part.end()
     if at == 0:
         raise BadWindow("an empty text is no duration. Write a number and a unit, such as '10 minutes'.")

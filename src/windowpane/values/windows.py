@@ -131,7 +131,9 @@ class Delimited:
 
     def __post_init__(self) -> None:
         if self.start is None and self.end is None:
-            raise BadWindow("delimited window: neither start nor end is given. Name at least one boolean column.")
+            raise BadWindow(
+                "delimited window: neither start nor end is given. Name at least one boolean column."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +224,16 @@ class ContextAwareWindow(ABC):
 
 
 Window = (
-    Sliding | Landmark | Cumulative | Session | Rows | Delimited | PerRow | LastRows
-    | ContextFreeWindow | ContextAwareWindow
+    Sliding
+    | Landmark
+    | Cumulative
+    | Session
+    | Rows
+    | Delimited
+    | PerRow
+    | LastRows
+    | ContextFreeWindow
+    | ContextAwareWindow
 )
 
 
@@ -245,12 +255,16 @@ def sliding(size: Duration, slide: Duration, *, origin: Duration = 0, on: str | 
     return Sliding(_on(size, on), _on(slide, on), _on(origin, on), on)
 
 
-def landmark(slide: Duration, *, start: Duration | None = None, origin: Duration = 0, on: str | None = None) -> Landmark:
+def landmark(
+    slide: Duration, *, start: Duration | None = None, origin: Duration = 0, on: str | None = None
+) -> Landmark:
     """All tuples since `start`, reported every `slide`."""
     return Landmark(_on(slide, on), None if start is None else _on(start, on), _on(origin, on), on)
 
 
-def cumulative(step: Duration, period: Duration, *, origin: Duration = 0, on: str | None = None) -> Cumulative:
+def cumulative(
+    step: Duration, period: Duration, *, origin: Duration = 0, on: str | None = None
+) -> Cumulative:
     """A window that grows by `step` and starts anew every `period`."""
     return Cumulative(_on(step, on), _on(period, on), _on(origin, on), on)
 
