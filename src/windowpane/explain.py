@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from windowpane.plan.nodes import Plan, Stream
+from collections import Counter
+from itertools import groupby
+
+from windowpane.plan.nodes import AnyAggregate, Plan, Stream
 from windowpane.planner.choose import Decision, decisions
 from windowpane.planner.compile import compile_plan
+from windowpane.planner.rules import Rule
+from windowpane.values.aggregates import Aggregate
 from windowpane.values.durations import render
 from windowpane.values.punctuation import Delay, External, Heartbeat, Manual, Melded, Policy, Slack
 from windowpane.values.windows import (
+    OWN_KEYS,
     Cumulative,
     Delimited,
     Landmark,
@@ -20,40 +26,49 @@ from windowpane.values.windows import (
 )
 
 _MOST = 4
-"""Windows of one kind that are listed one by one; more are summed up."""
+"""Windows with the same decisions that are listed one by one; more are summed up."""
 
 
 def explain_plan(plan: Plan) -> str:
-    """The plan as an aligned text."""
+    """The plan as an aligned text; windows that are treated alike share one set of reasons."""
     stream = plan.stream
     lines = [f"{stream.name} on {stream.time}, {_policy(stream.policy)}{_lateness(stream)}"]
     placed = compile_plan(plan)[1]
-    lanes = [p.lane_name for p in placed]
+    lanes = Counter(p.lane_name for p in placed)
+    known = list(zip(decisions(plan), placed, strict=True))
+    width = max((len(rule.then.value) for d, _ in known for _, rule in _rules(d)), default=0)
     for query in plan.queries:
         names = ", ".join(_call(a) for a in query.aggregates)
-        lines.append(
-            f"└ {query.name}: {names}" + (f" by {', '.join(query.grouping)}" if query.grouping else "")
-        )
-        mine = [(d, p.lane_name) for d, p in zip(decisions(plan), placed, strict=True) if d.query is query]
-        for decision, lane in mine[:_MOST]:
-            lines += _window(decision, lanes.count(lane) - 1)
-        if len(mine) > _MOST:
-            lines.append(f"  └ and {len(mine) - _MOST} more windows")
+        by = f" by {', '.join(query.grouping)}" if query.grouping else ""
+        lines.append(f"└ {query.name}: {names}{by}")
+        mine = [pair for pair in known if pair[0].query is query]
+        for _, group in groupby(mine, lambda pair: (pair[1].lane_name, _rules(pair[0]))):
+            alike = [decision for decision, _ in group]
+            lines += _windows(alike, lanes[mine[0][1].lane_name] - 1)
+            lines += [
+                f"      {label:<8}{r.then.value:<{width}}  because {r.because}"
+                for label, r in _rules(alike[0])
+            ]
     return "\n".join(lines) + "\n"
 
 
-def _window(decision: Decision, sharing: int) -> list[str]:
-    shared = f", shares its slices with {sharing} other window{'s' * (sharing > 1)}" if sharing else ""
-    lines = [f"  └ {window_text(decision.window)} ({decision.workload.context.value}{shared})"]
-    for label, rule in (
+def _rules(decision: Decision) -> tuple[tuple[str, Rule], ...]:
+    return (
         ("keep", decision.store),
         ("split", decision.split),
         ("remove", decision.remove),
         ("lane", decision.lane),
         ("final", decision.final),
-    ):
-        lines.append(f"      {label:<8}{rule.then.value:<44} because {rule.because}")
-    return lines
+    )
+
+
+def _windows(alike: list[Decision], sharing: int) -> list[str]:
+    shared = f", shares its slices with {sharing} other window{'s' * (sharing > 1)}" if sharing else ""
+    kind = f"({alike[0].workload.context.value}{shared})"
+    listed = alike if len(alike) <= _MOST else alike[: _MOST - 1]
+    lines = [f"  └ {window_text(decision.window)} {kind}" for decision in listed]
+    more = len(alike) - len(listed)
+    return [*lines, f"  └ and {more} more windows of this kind"] if more else lines
 
 
 def window_text(window: Window) -> str:  # noqa: PLR0911 - one line per window type
@@ -74,7 +89,8 @@ def window_text(window: Window) -> str:  # noqa: PLR0911 - one line per window t
         case Delimited(start, end):
             return f"delimited by {' and '.join(c for c in (start, end) if c)}"
         case PerRow(size, every, order, partition):
-            return f"{render(size)} up to every {every}. row by {order}{_per(partition)}"
+            which = "every row" if every == 1 else f"every {every} rows by {order}"
+            return f"{render(size)} up to {which}{_per(partition)}"
         case LastRows(size, every, _, partition):
             return f"last {size} rows every {render(every)}{_per(partition)}"
         case _:
@@ -82,24 +98,27 @@ def window_text(window: Window) -> str:  # noqa: PLR0911 - one line per window t
 
 
 def _per(partition: tuple[str, ...]) -> str:
-    return f" per {', '.join(partition)}" if partition else ""
+    return f" per {'key' if partition == OWN_KEYS else ', '.join(partition)}" if partition else ""
 
 
 def _length(length: int, on: str | None) -> str:
     return render(length) if on is None else f"{length} {on}"
 
 
-def _call(aggregate: object) -> str:
-    name = getattr(aggregate, "name", "")
-    call = f"{getattr(aggregate, 'function', name)}({', '.join(getattr(aggregate, 'columns', ()))})"
-    return call if call.startswith(name) or name.startswith(call.split("(", maxsplit=1)[0]) else f"{name} = {call}"
+def _call(aggregate: AnyAggregate) -> str:
+    """The call as a user writes it, and the column's name if it has one of its own."""
+    parts = [*aggregate.columns]
+    if isinstance(aggregate, Aggregate) and aggregate.function != "median":
+        parts += [f"{name}={value}" for name, value in aggregate.parameters]
+    call = f"{aggregate.function}({', '.join(parts)})"
+    return call if aggregate.output is None else f"{aggregate.output} = {call}"
 
 
 def _lateness(stream: Stream) -> str:
     return f", revised for {render(stream.lateness)} after that" if stream.lateness else ""
 
 
-def _policy(policy: Policy) -> str:
+def _policy(policy: Policy) -> str:  # noqa: PLR0911 - one line per policy
     match policy:
         case Delay(0):
             return "in order"

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import FunctionType
 from typing import Any
 
 import pyarrow as pa
 
+from windowpane.core.aggregates import bind
 from windowpane.core.columns import to_batches, without_views
+from windowpane.core.hashing import hashable
 from windowpane.explain import explain_plan
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, wrong_type
-from windowpane.values.punctuation import Policy, delay, ordered
+from windowpane.values.punctuation import LONGEST, Policy, delay, marker_of, need_policy, ordered
 from windowpane.values.windows import Window
 
 RUNTIMES: dict[str, Callable[..., Any]] = {}
@@ -43,8 +46,8 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     """A progressing stream to put windows on.
 
     Args:
-        source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, or a dict of
-            lists. Leave it out and give `schema` to push batches by hand.
+        source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, or a dict
+            of lists. Leave it out and give `schema` to push batches by hand.
         time: the column that the stream progresses on: timestamps, dates, or any integer measure.
         keys: the columns to group by, unless a query says otherwise.
         delay: how far tuples may be out of order: the punctuation follows the largest time by this much.
@@ -58,19 +61,16 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     """
     if delay is not None and punctuation is not None:
         raise BadQuery("both delay and punctuation are given. Give one: a delay is the policy delay(...).")
-    batches: Iterator[pa.RecordBatch] | None = None
-    if source is not None:
-        schema, batches = _peek(to_batches(source), schema)
-    if schema is None:
-        raise BadQuery("the stream has neither a source nor a schema. Give one of them.")
+    if punctuation is not None:
+        need_policy("punctuation", punctuation)
+    schema, batches = _read(source, schema)
     types = tuple((f.name, f.type) for f in without_views(schema))
-    columns = (keys,) if isinstance(keys, str) else tuple(keys)
     policy = punctuation or (ordered() if delay is None else _delay(delay))
-    node = Stream(types, time, columns, policy, microseconds(lateness), None, ties, name)
+    node = Stream(types, time, _names(keys), policy, _length("lateness", lateness), None, ties, name)
     check(Plan(node, ()))
-    _check_time(node)
+    _check_types(node)
     ahead = (None if _is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
-    node = replace(node, max_ahead=None if ahead is None else microseconds(ahead))
+    node = replace(node, max_ahead=None if ahead is None else _length("max_ahead", ahead))
     return StreamBuilder(node, _Source(batches))
 
 
@@ -78,18 +78,56 @@ def _delay(length: Duration) -> Policy:
     return delay(length)
 
 
-def _peek(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema | None
-) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
-    """The schema of the first batch, and all batches."""
-    first = next(batches, None)
-    if first is None:
-        return schema, iter(())
-    return first.schema, chain([first], batches)
+def _read(source: object, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch] | None]:
+    """The schema, of the first batch where there is one, and all batches; None where there is no source."""
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise BadQuery(f"schema is a {type(schema).__name__}. Give a pyarrow Schema: pyarrow.schema(...).")
+    batches = None if source is None else to_batches(source)
+    first = None if batches is None else next(batches, None)
+    if first is not None and batches is not None:
+        return first.schema, chain([first], batches)
+    if schema is None and source is None:
+        raise BadQuery("the stream has neither a source nor a schema. Give one of them.")
+    if schema is None:
+        raise BadQuery("the source is empty, so its columns are not known. Give a schema too.")
+    return schema, batches
+
+
+def _names(keys: str | Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(keys, Iterable):
+        raise BadQuery(f"keys is {keys!r}. Give the name of a column or a list of names; none: keys=().")
+    return (keys,) if isinstance(keys, str) else tuple(keys)
+
+
+def _length(name: str, duration: Duration) -> int:
+    length = microseconds(duration)
+    if not 0 <= length <= LONGEST:
+        raise BadQuery(f"{name} is {length}. Give 0 to {LONGEST} microseconds.")
+    return length
 
 
 def _is_measure(node: Stream) -> bool:
     return bool(pa.types.is_integer(node.type(node.time)))
+
+
+def _check_types(node: Stream) -> None:
+    """The time must be a time, ties integers, punctuation markers booleans, keys plain values."""
+    _check_time(node)
+    marker = marker_of(node.policy)
+    if marker is not None and not pa.types.is_boolean(node.type(marker)):
+        remedy = "Compare it first, for example with pyarrow.compute.equal."
+        raise wrong_type(marker, node.type(marker), "a boolean for external()", remedy)
+    _check_keys(node, node.keys)
+    if node.ties is not None and not pa.types.is_integer(node.type(node.ties)):
+        remedy = "Cast the column, or leave `ties` out: then the content of tuples orders equal times."
+        raise wrong_type(node.ties, node.type(node.ties), "an integer for ties", remedy)
+
+
+def _check_keys(node: Stream, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if not hashable(node.type(key)):
+            remedy = "Use one field of it as the key, or turn it into text first."
+            raise wrong_type(key, node.type(key), "a key of plain values", remedy)
 
 
 def _check_time(node: Stream) -> None:
@@ -99,7 +137,7 @@ def _check_time(node: Stream) -> None:
             node.time,
             kind,
             "a time (timestamp, date or integer)",
-            f"Parse it first, for example with pyarrow.compute.strptime, or name another column than {node.time!r}.",
+            "Parse it first, for example with pyarrow.compute.strptime, or name another column.",
         )
 
 
@@ -132,7 +170,11 @@ class StreamBuilder:
 
     def window(self, *windows: Window, keys: str | Iterable[str] | None = None) -> Windowed:
         """Put one or several windows on the stream; `keys` replaces the stream's own grouping."""
-        chosen = self.node.keys if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
+        for window in windows:
+            if not isinstance(window, Window):
+                raise BadQuery(f"{_shown(window)} is no window. Give one such as tumbling('1 min').")
+        chosen = self.node.keys if keys is None else _names(keys)
+        _check_keys(self.node, chosen)
         return Windowed(self, tuple(windows), chosen)
 
 
@@ -151,9 +193,24 @@ class Windowed:
 
         `emit="update"` also gives provisional rows for open windows that changed, marked `final = false`.
         """
+        for aggregate in (*aggregates, *named.values()):
+            if not isinstance(aggregate, AnyAggregate):
+                raise BadQuery(
+                    f"{_shown(aggregate)} is no aggregate. Give one such as count() or sum('price')."
+                )
         all_ = (*aggregates, *(aggregate.named(output) for output, aggregate in named.items()))
         query = WindowQuery(name, self.windows, all_, self.keys, emit)
-        return Query(check(Plan(self.stream.node, (query,))), self.stream.source)
+        plan = check(Plan(self.stream.node, (query,)))
+        for aggregate in all_:
+            bind(aggregate, dict(plan.stream.types))  # a column of a wrong type is an error here already
+        return Query(plan, self.stream.source)
+
+
+def _shown(given: object) -> str:
+    """A value as a user wrote it; a function or class by its name."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return f"the function {given.__name__}" if isinstance(given, FunctionType) else repr(given)
 
 
 @dataclass(frozen=True)

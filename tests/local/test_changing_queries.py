@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
@@ -113,3 +114,13 @@ def test_a_name_can_be_used_once_and_only_known_names_can_be_removed(batch):
         runner.add(source.window(wp.tumbling("2 s")).agg(wp.count(), name="one"))
     with pytest.raises(BadQuery, match="there is no query 'two'; there are one"):
         runner.remove("two")
+
+
+def test_a_landmark_and_a_cumulative_window_share_a_lane(batch):
+    whole = stream(batch).window(wp.landmark("10 s"), wp.cumulative("5 s", "20 s")).agg(wp.count()).start()
+    tables = [whole.push(batch.slice(at, 100)).tables["query"] for at in range(0, N, 100)]
+    tables.append(whole.close().tables["query"])
+    for i, window in enumerate((wp.landmark("10 s"), wp.cumulative("5 s", "20 s"))):
+        mine = pa.concat_tables(tables)
+        mine = mine.filter(pc.equal(mine["definition"], i)).drop_columns(["definition"])
+        assert rows([mine]) == alone(batch, window, (wp.count(),))

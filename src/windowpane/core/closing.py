@@ -75,10 +75,12 @@ def ending(definitions: Definitions, occupied: Ints, after: int, upto: int) -> W
     """All windows with `after < end <= upto` that hold an occupied slice (starts, sorted, each once)."""
     if len(occupied) == 0:
         return join([])
-    # a landmark's merged past has no place among sliding windows
-    lists = [_sliding(definitions.sliding, occupied[occupied > NEVER], after, upto)]
+    # a landmark's merged past has no place in other windows
+    placed = occupied[occupied > NEVER]
+    lists = [_sliding(definitions.sliding, placed, after, upto)]
     for number, window, since in definitions.others:
-        seen = occupied[occupied >= since]
+        seen = occupied if isinstance(window, Landmark) else placed
+        seen = seen[seen >= since]
         if len(seen):
             lists.append(_others(number, window, seen, since, after, upto))
     return join([found for found in lists if len(found)])

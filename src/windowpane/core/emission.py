@@ -90,26 +90,37 @@ def identities(listed: WindowList, pairs: Extents) -> Windows:
     return Windows(listed.definition[w], pairs.key, listed.start[w], listed.end[w])
 
 
-def reconcile(
-    layout: Layout, table: Rows, current: Windows, ranges: tuple[Ints, Ints], touched: Bools, ledger: Ledger
-) -> tuple[list[Emission], Ledger]:
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is true now: closed windows that may still be revised, with their rows.
+
+    `touched` says which of them just got a tuple, `closes` the bound that settles each.
+    """
+
+    table: Rows
+    windows: Windows
+    low: Ints
+    high: Ints
+    touched: Bools
+    closes: Ints
+
+
+def reconcile(layout: Layout, now: Standing, ledger: Ledger) -> tuple[list[Emission], Ledger]:
     """Compare what is true now with what was answered; answer anew what differs.
 
-    `current` are all windows that are closed and still revisable, `ledger` all answers in that range.
-    New windows get revision 0, touched ones the next revision, vanished ones are withdrawn. The ledger
-    comes back without closing times for the new answers: the lane records those.
+    The ledger holds all answers that may still be revised. New windows get revision 0, touched ones the
+    next revision, vanished ones are withdrawn.
     """
-    known = ledger.revisions(current)
-    speak = (known < 0) | touched
-    low, high = ranges
+    known = ledger.revisions(now.windows)
+    speak = (known < 0) | now.touched
     # what was withdrawn and is true again goes on from where it was
-    following = np.where(known < -1, ~known, known) + 1
-    answered = Emission(
-        layout, table, current.take(speak), low[speak], high[speak], following[speak], final=True
-    )
-    gone = ledger.missing(current) & (ledger.revision >= 0)
+    following = (np.where(known < -1, ~known, known) + 1)[speak]
+    windows = now.windows.take(speak)
+    answered = Emission(layout, now.table, windows, now.low[speak], now.high[speak], following, final=True)
+    gone = ledger.missing(now.windows) & (ledger.revision >= 0)
     back = ledger.revision[gone] + 1
     none = np.zeros(int(gone.sum()), np.int64)
     withdrawn = Emission(layout, no_rows(layout), ledger.windows.take(gone), none, none, -back, final=True)
     left = replace(ledger, revision=np.where(gone, ~(ledger.revision + 1), ledger.revision))
-    return [e for e in (answered, withdrawn) if len(e)], left
+    after = left.record(windows, following, now.closes[speak])
+    return [e for e in (answered, withdrawn) if len(e)], after

@@ -14,9 +14,7 @@ _DENSE = 4
 """Cells per tuple up to which a dense grid of (slice, key) is cheaper than hashing."""
 
 
-def fold(
-    layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: int, *, rising: bool
-) -> Rows:
+def fold(layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: int, *, rising: bool) -> Rows:
     """Reduce a batch to rows sorted by (start, key); `rising` if the measure never falls."""
     if len(tuples) == 0:
         return no_rows(layout)

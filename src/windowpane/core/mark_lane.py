@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples, concat_tuples, no_tuples
-from windowpane.core.emission import Emission, Group, Moment, reconcile
+from windowpane.core.emission import Emission, Group, Moment, Standing, reconcile
 from windowpane.core.fold import fold_slices
 from windowpane.core.kernels import ranks as kernels
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
@@ -124,13 +124,8 @@ class MarkLane:
         current = _with_open(view, self.definition) if moment.bound == ALWAYS else view
         at = _rows_of(current)
         touched = _holds(current.closed, fresh)
-        found, known = reconcile(
-            self.layout, current.rows, current.closed, (at, at + 1), touched, self.ledger
-        )
-        for e in found:
-            known = (
-                known.record(e.windows, e.revision, self._closes(e.windows)) if e.revision[0] >= 0 else known
-            )
+        now = Standing(current.rows, current.closed, at, at + 1, touched, self._closes(current.closed))
+        found, known = reconcile(self.layout, now, self.ledger)
         if moment.early and moment.bound < ALWAYS:
             whole = self._follow(view.rows, view.markers, waiting.take(waiting.time >= moment.bound), n_keys)
             early = _with_open(whole, self.definition)
@@ -146,7 +141,7 @@ class MarkLane:
         return replace(self, ledger=known), found
 
     def _closes(self, windows: Windows) -> Ints:
-        """The bound that closes windows: just above the closing marker, which a start marker is the end of."""
+        """The bound that closes windows: just above the closing marker (a start marker stands at the end)."""
         return windows.end + 1 if self.window.end is None else windows.end
 
     @property

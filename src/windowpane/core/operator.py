@@ -74,7 +74,7 @@ class Operator:
         tie: tuple[str, ...] | None,
         ties_column: str | None,
     ) -> None:
-        """`columns` are read for the aggregates; `tie` are hashed to order equal times, if a lane needs that."""
+        """`columns` are read for the aggregates; `tie` are hashed to order equal times, if a lane asks."""
         self.types = dict(types)
         self.columns = tuple(columns)
         self.tie = tie
@@ -91,7 +91,7 @@ class Operator:
     def step(
         self, batch: pa.RecordBatch, time: Ints, moment: Moment, *, rising: bool = False
     ) -> dict[str, list[pa.Table]]:
-        """Fold an admitted batch in (`rising`: its times never fall); the answers of each query that has any."""
+        """Fold an admitted batch in (`rising`: its times never fall); gives the answers of each query."""
         columns = self._read(batch)
         ids = self._encode(batch)
         emissions: list[tuple[LaneEntry, Emission]] = []

@@ -17,13 +17,21 @@ import numpy as np
 
 from windowpane.core.arrays import ALWAYS, Bools, Ints, Tuples, no_tuples
 from windowpane.core.edges import Edges, edges_of
-from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile
+from windowpane.core.emission import (
+    Emission,
+    Group,
+    Moment,
+    Standing,
+    first_answers,
+    identities,
+    reconcile,
+)
 from windowpane.core.extents import Extents, WindowList, extents
 from windowpane.core.fold import fold
 from windowpane.core.kernels import ranks as kernels
 from windowpane.core.ledger import Ledger, empty_ledger
 from windowpane.core.ordered_lane import tuple_bytes
-from windowpane.core.pending import settle
+from windowpane.core.pending import Settling, settle
 from windowpane.core.rows import Layout, Rows
 from windowpane.core.slices import SliceTable
 from windowpane.values.windows import Rows as RowsWindow
@@ -56,6 +64,25 @@ def rank_spec(
     return RankSpec(layout, number, windows, arrival, scoped, edges)
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The table that answers are read from, and counts per scope.
+
+    How many tuples the table holds, how many are below the punctuation, how many were settled before, and
+    the position of the first that just arrived.
+    """
+
+    table: SliceTable
+    total: Ints
+    closed: Ints
+    before: Ints
+    least: Ints | None
+
+    def touched(self, end: Ints, scope: Ints) -> Bools:
+        """Which windows a new tuple lies in or has shifted."""
+        return np.zeros(len(end), np.bool_) if self.least is None else end > self.least[scope]
+
+
 @dataclass(frozen=True)
 class RankLane:
     """Slices by position, tuples that wait, and per scope how many are settled and how many answered."""
@@ -70,20 +97,19 @@ class RankLane:
     def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[RankLane, list[Emission]]:
         """Settle, answer the windows whose last position is known, forget the rest."""
         lane = self._grown(group.n_scopes)
-        bound = ALWAYS if self.spec.arrival else moment.settled
-        s = settle(lane.pending, tuples, bound) if not self.spec.arrival else None
-        ready = tuples if s is None else s.settled
-        before = lane.settled
-        table, settled = lane._insert(lane.table, lane.settled, ready, group)
-        kept = replace(lane, table=table, settled=settled, pending=no_tuples() if s is None else s.waiting)
-        if s is None or not (moment.lateness or moment.early):
-            view, total, closed, least = table, settled, settled, None
+        if self.spec.arrival:
+            none = tuples.take(np.arange(0))
+            s = Settling(tuples, none, np.ones(len(tuples), np.bool_), np.zeros(0, np.bool_))
         else:
-            view, total = lane._insert(table, settled, s.waiting, group)
+            s = settle(lane.pending, tuples, moment.settled)
+        table, settled = lane._insert(lane.table, lane.settled, s.settled, group)
+        view = _View(table, settled, settled, lane.settled, None)
+        if moment.lateness or moment.early:
+            whole, total = lane._insert(table, settled, s.waiting, group)
             closed = settled + _per_scope(s.waiting.take(s.waiting.time < moment.bound), group)
-            least = _first_fresh(s.settled_fresh, s.settled, s.waiting_fresh, s.waiting, before, group)
-        drained = moment.bound == ALWAYS
-        answered, answers = kept._answer(view, total, closed, before, least, group, moment, drained)
+            view = _View(whole, total, closed, lane.settled, _first_fresh(s, lane.settled, group))
+        kept = replace(lane, table=table, settled=settled, pending=s.waiting)
+        answered, answers = kept._answer(view, group, moment)
         return answered._forget(group), answers
 
     def _grown(self, n_scopes: int) -> RankLane:
@@ -107,40 +133,27 @@ class RankLane:
         )
         return table.insert(rows), counts
 
-    def _answer(  # noqa: PLR0913 - one call, and every argument is a different array
-        self,
-        view: SliceTable,
-        total: Ints,
-        closed: Ints,
-        before: Ints,
-        least: Ints | None,
-        group: Group,
-        moment: Moment,
-        drained: bool,  # noqa: FBT001
-    ) -> tuple[RankLane, list[Emission]]:
+    def _answer(self, view: _View, group: Group, moment: Moment) -> tuple[RankLane, list[Emission]]:
         layout, lane = self.spec.layout, self
-        answers: list[Emission] = []
-        upto = total + self.spec.longest - 1 if drained else closed
-        if moment.lateness and least is not None:
-            listed = self._windows(before, upto, total)
-            table, pairs = self._extents(view, listed, group)
-            touched = listed.high[pairs.window] > least[group.scope(pairs.key)]
-            found, known = reconcile(
-                layout, table, identities(listed, pairs), (pairs.low, pairs.high), touched, self.ledger
-            )
-            for e in found:
-                known = known.record(e.windows, e.revision, e.windows.end) if e.revision[0] >= 0 else known
-            answers, lane = found, replace(self, ledger=known)
+        drained = moment.bound == ALWAYS
+        beyond = view.total + self.spec.longest - 1
+        upto = beyond if drained else view.closed
+        revise = moment.lateness > 0 and not self.spec.arrival
+        listed = self._windows(view.before if revise else self.done, upto, view.total)
+        table, pairs = self._extents(view.table, listed, group)
+        if revise:
+            windows = identities(listed, pairs)
+            touched = view.touched(listed.high[pairs.window], group.scope(pairs.key))
+            now = Standing(table, windows, pairs.low, pairs.high, touched, windows.end)
+            answers, ledger = reconcile(layout, now, self.ledger)
+            lane = replace(self, ledger=ledger)
         else:
-            listed = self._windows(self.done, upto, total)
-            table, pairs = self._extents(view, listed, group)
             answers = [first_answers(layout, table, listed, pairs, final=True)]
         if moment.early and not drained:
-            open_ = self._windows(closed, total + self.spec.longest - 1, total)
-            table, pairs = self._extents(view, open_, group)
-            if least is not None:
-                pairs = pairs.take(open_.high[pairs.window] > least[group.scope(pairs.key)])
-            answers.append(first_answers(layout, table, open_, pairs, final=False))
+            listed = self._windows(view.closed, beyond, view.total)
+            table, pairs = self._extents(view.table, listed, group)
+            pairs = pairs.take(view.touched(listed.high[pairs.window], group.scope(pairs.key)))
+            answers.append(first_answers(layout, table, listed, pairs, final=False))
         return replace(lane, done=np.maximum(self.done, upto)), [a for a in answers if len(a)]
 
     def _windows(self, after: Ints, upto: Ints, total: Ints) -> WindowList:
@@ -199,13 +212,11 @@ def _per_scope(tuples: Tuples, group: Group) -> Ints:
     return np.bincount(group.scope(tuples.key), minlength=group.n_scopes).astype(np.int64)
 
 
-def _first_fresh(
-    fresh_a: Bools, a: Tuples, fresh_b: Bools, b: Tuples, counts: Ints, group: Group
-) -> Ints:
+def _first_fresh(s: Settling, counts: Ints, group: Group) -> Ints:
     """Per scope the position of the first tuple that just arrived; ALWAYS where none did."""
     counts = counts.copy()
     least = np.full(len(counts), ALWAYS, np.int64)
-    for tuples, fresh in ((a, fresh_a), (b, fresh_b)):
+    for tuples, fresh in ((s.settled, s.settled_fresh), (s.waiting, s.waiting_fresh)):
         scope = group.scope(tuples.key)
         rank = kernels.number_tuples(scope, counts)
         np.minimum.at(least, scope[fresh], rank[fresh])

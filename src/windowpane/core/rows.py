@@ -96,7 +96,7 @@ def _combine(layout: Layout, left: Rows, right: Rows) -> tuple[Columns, ...]:
 
 
 def reduce_runs(layout: Layout, table: Rows, heads: Ints) -> Rows:
-    """One row for each run of neighbouring rows; run i begins at row `heads[i]` and keeps its start and key."""
+    """One row for each run of neighbours; run i begins at row `heads[i]` and keeps its start and key."""
     if len(heads) == len(table):
         return table
     return Rows(

@@ -14,7 +14,15 @@ import numpy as np
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples
 from windowpane.core.closing import Definitions, ending
 from windowpane.core.edges import Edges, edges_of
-from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile
+from windowpane.core.emission import (
+    Emission,
+    Group,
+    Moment,
+    Standing,
+    first_answers,
+    identities,
+    reconcile,
+)
 from windowpane.core.extents import extents, relocate
 from windowpane.core.fold import fold
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
@@ -138,7 +146,7 @@ class SliceLane:
     def _touched(
         self, fresh: Rows, n_keys: int, after: int, upto: int, earlier: SliceTable | None
     ) -> tuple[SliceLane, list[Emission]]:
-        """Answers for the windows in a range of ends that the new rows fall into; early ones without `earlier`."""
+        """Answers for the windows in a range of ends that the new rows fall into (early: no `earlier`)."""
         fresh = self._coarse(fresh)
         starts = np.unique(fresh.start)
         listed = ending(self.spec.definitions, starts, after, upto)
@@ -170,20 +178,10 @@ class SliceLane:
             mine = self.ledger.windows.definition == number
             at = np.nonzero(closed)[0]
             current = _identities(number, sessions, ends, closed)
-            found, known = reconcile(
-                sessions.layout,
-                sessions.rows,
-                current,
-                (at, at + 1),
-                touched[closed],
-                self.ledger.select(mine),
-            )
+            # a tuple at the very end would still join
+            now = Standing(sessions.rows, current, at, at + 1, touched[closed], current.end + 1)
+            found, known = reconcile(sessions.layout, now, self.ledger.select(mine))
             answers += found
-            for e in found:
-                # a tuple at the very end would still join
-                known = (
-                    known.record(e.windows, e.revision, e.windows.end + 1) if e.revision[0] >= 0 else known
-                )
             lane = replace(self, ledger=_joined(self.ledger.select(~mine), known))
         if moment.early:
             answers.append(_sessions(number, sessions, ends, ~closed & touched, final=False))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -145,5 +146,4 @@ def _cut(layout: Layout, rows: Rows) -> tuple[Segment, ...]:
     heads = np.concatenate([[0], np.nonzero(rows.start[1:] != rows.start[:-1])[0] + 1])
     chosen = np.searchsorted(heads, np.arange(0, len(rows), SEGMENT_ROWS), side="left")
     marks = np.unique(np.append(heads[np.minimum(chosen, len(heads) - 1)], len(rows)))
-    spans = zip(marks[:-1], marks[1:], strict=True)
-    return tuple(Segment(layout, rows.span(int(a), int(b))) for a, b in spans)
+    return tuple(Segment(layout, rows.span(int(a), int(b))) for a, b in pairwise(marks))

@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Column, Ints, Tuples, no_tuples
-from windowpane.core.emission import Emission, Group, Moment, first_answers, identities, reconcile, shifted
+from windowpane.core.emission import (
+    Emission,
+    Group,
+    Moment,
+    Standing,
+    first_answers,
+    identities,
+    reconcile,
+    shifted,
+)
 from windowpane.core.extents import Extents, WindowList, extents
 from windowpane.core.forward import ARRIVAL, Forward, Known, closing_time, list_windows, reach
 from windowpane.core.kernels import ranks as kernels
@@ -135,12 +144,8 @@ class TupleLane:
         mine = self.ledger.windows.definition == number
         current = identities(found.listed, found.pairs)
         ranges = (found.pairs.low, found.pairs.high)
-        answers, known = reconcile(
-            self.spec.layout, found.rows, current, ranges, found.touched, self.ledger.select(mine)
-        )
-        for e in answers:
-            if e.revision[0] >= 0:
-                known = known.record(e.windows, e.revision, closing_time(window, e.windows.end))
+        now = Standing(found.rows, current, *ranges, found.touched, closing_time(window, current.end))
+        answers, known = reconcile(self.spec.layout, now, self.ledger.select(mine))
         others = self.ledger.select(~mine)
         return replace(self, ledger=others.record(known.windows, known.revision, known.closes)), answers
 

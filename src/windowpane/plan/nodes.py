@@ -128,7 +128,7 @@ def _check_query(stream: Stream, query: WindowQuery) -> None:
         raise BadQuery(f"emit is {query.emit!r}. Use 'final' or 'update'.")
     stream.require(*query.grouping)
     for window in query.windows:
-        _check_window(stream, query, window)
+        _check_window(stream, window)
     if len({isinstance(window, Rows) for window in query.windows}) > 1:
         raise BadQuery(
             f"query {query.name!r} mixes windows measured in rows with windows measured in {stream.time!r}, "
@@ -150,7 +150,7 @@ def _check_query(stream: Stream, query: WindowQuery) -> None:
         taken.add(aggregate.name)
 
 
-def _check_window(stream: Stream, query: WindowQuery, window: Window) -> None:
+def _check_window(stream: Stream, window: Window) -> None:
     on = getattr(window, "on", None)
     if on is not None and on != stream.time:
         stream.require(on)

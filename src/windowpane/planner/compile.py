@@ -82,7 +82,7 @@ def place(plan: Plan, query: WindowQuery, first: int, since: int) -> list[Placed
 
 
 def point_type(stream: Stream, query: WindowQuery) -> pa.DataType:
-    """The type of window starts and ends: positions, an integer measure, or microseconds in the column's zone."""
+    """The type of window starts and ends: positions, an integer measure, or times in the column's zone."""
     kind = stream.type(stream.time)
     if isinstance(query.windows[0], Rows) or pa.types.is_integer(kind):
         return pa.int64()

@@ -1,4 +1,4 @@
-"""Workload: what is known of the stream, one window and the aggregates over it (Traub et al. 2019, section 4)."""
+"""Workload: what is known of the stream, a window and its aggregates (Traub et al. 2019, section 4)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, SupportsFloat, SupportsIndex
 
 from windowpane.values.errors import BadAggregate
 
@@ -160,15 +160,15 @@ def heavy_hitters(column: str, share: float) -> Aggregate:
 
     Most frequent first, then by value.
     """
-    if not 0 < share <= 1:
-        raise BadAggregate(f"heavy_hitters: share is {share}, but it must be above 0 and at most 1.")
+    if not _is_number(share) or not 0 < share <= 1:
+        raise BadAggregate(f"heavy_hitters: share is {share!r}, but it must be above 0 and at most 1.")
     return Aggregate("heavy_hitters", (column,), HOLISTIC, (("share", float(share)),))
 
 
 def top_k(column: str, k: int) -> Aggregate:
     """The k most frequent values: `list<struct<value, count>>`, most frequent first, then by value."""
-    if k < 1:
-        raise BadAggregate(f"top_k: k is {k}, but it must be at least 1.")
+    if not _is_whole(k) or k < 1:
+        raise BadAggregate(f"top_k: k is {k!r}, but it must be a whole number of at least 1.")
     return Aggregate("top_k", (column,), HOLISTIC, (("k", int(k)),))
 
 
@@ -183,8 +183,8 @@ def approx_distinct(column: str, lg_k: int = 12) -> Aggregate:
     The standard error is 1 / sqrt(2**lg_k). The estimate depends on the set of values only, not on
     the order or the batches they came in. int64, never null.
     """
-    if not 5 <= lg_k <= 26:
-        raise BadAggregate(f"approx_distinct: lg_k is {lg_k}, but it must be from 5 to 26.")
+    if not _is_whole(lg_k) or not 5 <= lg_k <= 26:
+        raise BadAggregate(f"approx_distinct: lg_k is {lg_k!r}, but it must be a whole number from 5 to 26.")
     return Aggregate("approx_distinct", (column,), ALGEBRAIC, (("lg_k", int(lg_k)),))
 
 
@@ -193,22 +193,35 @@ def approx_quantile(column: str, q: float | Sequence[float], k: int = 200) -> Ag
 
     The sketch flips coins, so that two runs may differ within that error. NaN is left out. float64.
     """
-    if not 8 <= k <= 65535:
-        raise BadAggregate(f"approx_quantile: k is {k}, but it must be from 8 to 65535.")
+    if not _is_whole(k) or not 8 <= k <= 65535:
+        raise BadAggregate(f"approx_quantile: k is {k!r}, but it must be a whole number from 8 to 65535.")
     return Aggregate("approx_quantile", (column,), ALGEBRAIC, (("q", _shares(q)), ("k", int(k))))
 
 
 def _ddof(ddof: int) -> int:
-    if ddof < 0:
-        raise BadAggregate(f"ddof is {ddof}, but it must be 0 (population) or more (1: sample).")
+    if not _is_whole(ddof) or ddof < 0:
+        raise BadAggregate(f"ddof is {ddof!r}, but it must be 0 (population) or more (1: sample).")
     return int(ddof)
 
 
 def _shares(q: float | Sequence[float]) -> float | tuple[float, ...]:
-    many = tuple(float(x) for x in q) if isinstance(q, Sequence) else (float(q),)
-    for x in many:
-        if not 0 <= x <= 1:
-            raise BadAggregate(f"quantile: q is {x}, but it must be from 0 to 1. The median is 0.5.")
+    several = isinstance(q, Sequence) and not isinstance(q, str)
+    many: tuple[object, ...] = tuple(q) if isinstance(q, Sequence) and several else (q,)
     if not many:
         raise BadAggregate("quantile: q is an empty list. Give at least one number from 0 to 1.")
-    return many if isinstance(q, Sequence) else many[0]
+    shares = tuple(_share(x) for x in many)
+    return shares if several else shares[0]
+
+
+def _share(q: object) -> float:
+    if not isinstance(q, SupportsFloat) or not 0 <= float(q) <= 1:
+        raise BadAggregate(f"quantile: q is {q!r}, but it must be from 0 to 1. The median is 0.5.")
+    return float(q)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, SupportsFloat)

@@ -38,10 +38,12 @@ class BadState(WindowpaneError, ValueError):
     """Stored state that is damaged or belongs to another plan."""
 
 
-def unknown_column(name: str, stream: str, columns: Sequence[str]) -> UnknownColumn:
+def unknown_column(name: object, stream: str, columns: Sequence[str]) -> UnknownColumn:
     """The error for a misspelt column, with the nearest name as a hint."""
-    near = get_close_matches(name, columns, n=1)
+    near = get_close_matches(name, columns, n=1) if isinstance(name, str) else []
     hint = f"Did you mean {near[0]!r}?" if near else "Add the column before the stream is built."
+    if not isinstance(name, str):
+        hint = "Columns go by their names, which are texts."
     return UnknownColumn(f"{stream} has no column {name!r}; it has {', '.join(columns)}. {hint}")
 
 

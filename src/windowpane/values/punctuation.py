@@ -7,7 +7,8 @@ bound moves with every tuple, and the answer of a query depends on the tuples an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import UnionType
 
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery
@@ -33,8 +34,9 @@ class Slack:
     rows: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rows <= 1_000_000:
-            raise BadQuery(f"slack of {self.rows} rows. Give 0 to 1,000,000 rows, or use a delay.")
+        rows: object = self.rows
+        if not isinstance(rows, int) or not 0 <= rows <= 1_000_000:
+            raise BadQuery(f"slack of {self.rows!r} rows. Give 0 to 1,000,000 rows, or use a delay.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Heartbeat:
         _within(self.delay, "delay")
         if self.idle == 0:
             raise BadQuery("heartbeat: idle is 0. Give the time without tuples before the clock takes over.")
+        need_policy("heartbeat: policy", self.policy, Single | Melded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,9 @@ class Melded:
     source: str
     policy: Single
     sources: tuple[object, ...] = ()
+
+    def __post_init__(self) -> None:
+        need_policy("melded: policy", self.policy, Single)
 
 
 Policy = Single | Heartbeat | Melded
@@ -143,12 +149,33 @@ def melded(
     >>> melded("router", delay("1 s"), sources=["a", "b"])
     Melded(source='router', policy=Delay(delay=1000000), sources=('a', 'b'))
     """
+    if isinstance(sources, str):
+        raise BadQuery(f"melded: sources is {sources!r}. Give a list of the values of {source_column!r}.")
     if isinstance(policy, Heartbeat):
-        if isinstance(policy.policy, Melded):
-            raise BadQuery(f"{source_column!r} melds a melded policy. Meld by one column only.")
-        inner = Melded(source_column, policy.policy, tuple(sources or ()))
-        return Heartbeat(policy.idle, policy.delay, inner)
+        return replace(policy, policy=_melded(source_column, policy.policy, sources))
+    return _melded(source_column, policy, sources)
+
+
+def _melded(source_column: str, policy: Single | Melded, sources: Sequence[object] | None) -> Melded:
+    if isinstance(policy, Melded):
+        raise BadQuery(f"{source_column!r} melds a melded policy. Meld by one column only.")
     return Melded(source_column, policy, tuple(sources or ()))
+
+
+def marker_of(policy: Policy) -> str | None:
+    """The column that says which rows are bounds, where the source sends them."""
+    while isinstance(policy, Heartbeat | Melded):
+        policy = policy.policy
+    return policy.column if isinstance(policy, External) else None
+
+
+def need_policy(what: str, given: object, kinds: UnionType = Policy) -> None:
+    """An error if something else than a policy is given."""
+    if not isinstance(given, kinds):
+        raise BadQuery(
+            f"{what} is {given!r}, which is no policy for this. "
+            "Give one made by ordered(), delay('2 s'), slack(100), external('column') or manual()."
+        )
 
 
 def _within(length: int, name: str) -> None:

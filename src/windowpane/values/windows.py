@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadWindow
+from windowpane.values.punctuation import LONGEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +25,18 @@ OWN_KEYS = ("*",)
 """The partition that `.per()` without columns stands for: the query's own keys."""
 
 
-def _positive(value: int, name: str, window: str) -> None:
+def _positive(value: object, name: str, window: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadWindow(f"{window}: {name} is {value!r}, but it must be a whole number. Give an int above 0.")
     if value <= 0:
         raise BadWindow(f"{window}: {name} is {value}, but it must be above 0. Give a positive {name}.")
+    if value > LONGEST:
+        raise BadWindow(f"{window}: {name} is {value}, but it must be at most {LONGEST}. Give a smaller one.")
+
+
+def _within(value: int, name: str, window: str) -> None:
+    if not -LONGEST <= value <= LONGEST:
+        raise BadWindow(f"{window}: {name} is {value}, but it must be from {-LONGEST} to {LONGEST}.")
 
 
 def _order(order: str, window: str) -> None:
@@ -46,6 +56,7 @@ class Sliding:
     def __post_init__(self) -> None:
         _positive(self.size, "size", "sliding window")
         _positive(self.slide, "slide", "sliding window")
+        _within(self.origin, "origin", "sliding window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class Landmark:
 
     def __post_init__(self) -> None:
         _positive(self.slide, "slide", "landmark window")
+        _within(self.origin, "origin", "landmark window")
+        _within(self.start or 0, "start", "landmark window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,7 @@ class Cumulative:
     def __post_init__(self) -> None:
         _positive(self.step, "step", "cumulative window")
         _positive(self.period, "period", "cumulative window")
+        _within(self.origin, "origin", "cumulative window")
         if self.period % self.step:
             raise BadWindow(
                 f"cumulative window: period {self.period} is no multiple of step {self.step}. "
@@ -167,6 +181,7 @@ class LastRows:
     def __post_init__(self) -> None:
         _positive(self.size, "size", "last_rows window")
         _positive(self.every, "every", "last_rows window")
+        _within(self.origin, "origin", "last_rows window")
 
     def per(self, *columns: str) -> LastRows:
         """Take the last rows of each value of these columns (none: of the query's keys)."""

@@ -36,8 +36,10 @@ def scan(time: Ints) -> tuple[int, int, bool]:
 
 @kernel
 def none_late(time: Ints, high: int, bound: int, distance: int, lateness: int) -> bool:
-    """Whether no tuple is below the bound that the tuples before it set: the larger of `bound` and
-    the running maximum minus `distance`. Branch-free, so that disorder costs nothing.
+    """Whether no tuple is below the bound that the tuples before it set.
+
+    That is the larger of `bound` and the running maximum minus `distance`. There are no branches, so that
+    disorder costs nothing.
     """
     top = max(high, bound + distance)
     late = False

@@ -105,7 +105,7 @@ def time_order(time: Ints, tie: Ints) -> Ints:
 
 @kernel
 def merge_order(time: Ints, tie: Ints, a: Ints, b: Ints) -> Ints:
-    """Two lists of positions, each in order of (time, tie), as one; at ties the earlier position comes first."""
+    """Two lists of positions, each in order of (time, tie), as one; ties go by position."""
     out = np.empty(len(a) + len(b), np.int64)
     i = j = 0
     for at in range(len(out)):

@@ -1,4 +1,5 @@
 """The time of the first and the last tuple of a row (slice metadata of Traub et al. 2019, section 5.2)."""
+# ruff: noqa: D102  (base.py says what the methods of a partial do)
 
 from __future__ import annotations
 
