@@ -180,6 +180,7 @@ ON_TIME = [name for name in FAMILIES if name != "rows"]
 class Shape:
     """What kind of rows to make."""
 
+    least: int = 1
     most: int = 40
     late: bool = False
     odd: bool = True
@@ -194,7 +195,7 @@ def make_rows(seed: int, n: int, delay: int, shape: Shape = Shape()) -> list[Row
     floats = ODD if shape.odd and rng.random() < 0.3 else FLOATS
     nulls = rng.choice([0, 0.2, 0.9])
     most_keys = rng.choice([1, 2, 4])
-    reach = delay * 3 + 5 if shape.late else delay
+    reach = delay + rng.choice([5, 15, 40]) if shape.late else delay
     times = sorted((low + rng.randrange(span) for _ in range(n)), key=lambda t: t + rng.uniform(0, reach))
 
     def some(values, share=nulls):
@@ -222,10 +223,11 @@ def make_rows(seed: int, n: int, delay: int, shape: Shape = Shape()) -> list[Row
 @st.composite
 def inputs(draw, shape: Shape = Shape()) -> dict[str, Any]:
     """Rows, delay and cuts of a case."""
-    n = draw(st.integers(1, shape.most))
-    delay = draw(st.sampled_from([0, 1, 5, 20]))
+    n = draw(st.integers(shape.least, shape.most))
+    delay = draw(st.sampled_from([0, 1, 3] if shape.late else [0, 1, 5, 20]))
     rows = make_rows(draw(st.integers(0, 2**32)), n, delay, shape)
-    cuts = draw(st.lists(st.integers(0, n), max_size=8))
+    every = draw(st.sampled_from([0, 1, 3]))
+    cuts = range(every, n, every) if every else draw(st.lists(st.integers(0, n), max_size=8))
     return {"rows": rows, "delay": delay, "cuts": cuts}
 
 

@@ -11,7 +11,7 @@ from tests.property.harness import Case, Seen, batch_of, check, kept_of, rows_of
 from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, cases, inputs
 
 SMALL = Shape(most=25, odd=False, wide=40)
-LATE = Shape(most=25, late=True, odd=False, wide=40)
+LATE = Shape(least=12, most=25, late=True, odd=False, wide=40)
 few = st.sampled_from(["commutative", "ordered"]).map({"commutative": FEW, "ordered": FEW_ORDERED}.get)
 
 
@@ -24,14 +24,14 @@ def test_an_answer_comes_once_and_with_the_punctuation_that_closes_it(family, da
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
 def test_rows_within_the_lateness_revise_answers(family, data):
-    lateness = data.draw(st.sampled_from([1, 4, 15, 100]))
+    lateness = data.draw(st.sampled_from([4, 15, 100]))
     check(data.draw(cases(family, data.draw(few), LATE, lateness=lateness)), steps=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
 def test_early_answers_are_those_of_the_rows_so_far(family, data):
-    lateness = data.draw(st.sampled_from([0, 0, 10]))
+    lateness = data.draw(st.sampled_from([0, 20]))
     shape = LATE if lateness else SMALL
     check(data.draw(cases(family, data.draw(few), shape, lateness=lateness, emit="update")), steps=True)
 

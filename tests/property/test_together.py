@@ -22,7 +22,7 @@ from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, inputs,
 from windowpane.values.windows import OWN_KEYS, Rows
 
 SHAPE = Shape(most=25, wide=40)
-LATE = Shape(most=25, wide=40, late=True)
+LATE = Shape(least=12, most=25, wide=40, late=True)
 on_time = st.one_of([FAMILIES[name] for name in sorted(FAMILIES) if name != "rows"])
 FEWS = {"commutative": FEW, "ordered": FEW_ORDERED}
 few = st.sampled_from(sorted(FEWS)).map(FEWS.get)
@@ -63,14 +63,14 @@ def test_several_windows_over_positions_in_one_query(case):
 def test_several_windows_with_lateness_and_early_answers(data):
     windows = data.draw(st.sampled_from([on_time, FAMILIES["rows"]]))
     check(
-        data.draw(several(windows, LATE, lateness=data.draw(st.sampled_from([3, 20])), emit="update")),
+        data.draw(several(windows, LATE, lateness=data.draw(st.sampled_from([10, 50])), emit="update")),
         steps=True,
     )
 
 
 @given(data=st.data())
 def test_several_queries_with_different_keys_in_one_run(data):
-    lateness = data.draw(st.sampled_from([0, 10]))
+    lateness = data.draw(st.sampled_from([0, 20]))
     found, tie = data.draw(inputs(LATE if lateness else SHAPE)), data.draw(ties)
     kinds = st.one_of([FAMILIES[name] for name in sorted(FAMILIES)])
     cases = [
@@ -104,7 +104,7 @@ def test_several_queries_with_different_keys_in_one_run(data):
 @given(data=st.data())
 def test_positions_count_within_the_partition(partition, data):
     window = Rows(data.draw(st.integers(1, 6)), data.draw(st.integers(1, 8)), "time", partition)
-    lateness = data.draw(st.sampled_from([0, 5]))
+    lateness = data.draw(st.sampled_from([0, 15]))
     found = data.draw(inputs(LATE if lateness else SHAPE))
     check(
         Case((window,), FEW_ORDERED, keys=("k", "g"), ties=data.draw(ties), lateness=lateness, **found),

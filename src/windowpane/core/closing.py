@@ -129,6 +129,8 @@ def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int
 
 def _multiples(origin: int, slide: int, after: int, upto: int) -> Ints:
     first, last = (after - origin) // slide + 1, (upto - origin) // slide
+    if last < first:
+        return np.empty(0, np.int64)
     return origin + np.arange(first, last + 1, dtype=np.int64) * slide
 
 

@@ -137,7 +137,10 @@ class TupleLane:
             if isinstance(definition, ContextAwareWindow):
                 scope = np.arange(group.n_keys)
             pairs = extents(rows, windows, scope)
-            found.append(_Found(windows, rows, pairs, running[pairs.high] > running[pairs.low]))
+            touched = running[pairs.high] > running[pairs.low]
+            if isinstance(definition, LastRows):
+                touched = _pushed(known, fresh, windows, self.spec.scoped)[pairs.window]
+            found.append(_Found(windows, rows, pairs, touched))
         return found
 
     def _reconciled(self, number: int, window: Forward, found: _Found) -> tuple[TupleLane, list[Emission]]:
@@ -168,6 +171,18 @@ class TupleLane:
     def nbytes(self) -> int:
         """Memory held by tuples and counters."""
         return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes
+
+
+def _pushed(known: Known, fresh: Bools, windows: WindowList, scoped: bool) -> Bools:  # noqa: FBT001
+    """Which windows over ranks got a tuple of any key, which may have pushed one of another key out."""
+    order = np.argsort(known.scope, kind="stable")
+    scope, rank = known.scope[order], known.rank[order]
+    running = np.concatenate([[0], np.cumsum(fresh[order])])
+    mine = windows.scope if scoped else np.zeros(len(windows), np.int64)
+    head, tail = np.searchsorted(scope, mine, side="left"), np.searchsorted(scope, mine, side="right")
+    first = rank[head]
+    low = head + np.maximum(windows.low - first, 0)
+    return running[np.minimum(head + windows.high - first, tail)] > running[np.minimum(low, tail)]
 
 
 def new_tuple_lane(spec: TupleSpec) -> TupleLane:
