@@ -41,7 +41,7 @@ class BadState(WindowpaneError, ValueError):
 def unknown_column(name: object, stream: str, columns: Sequence[str]) -> UnknownColumn:
     """The error for a misspelt column, with the nearest name as a hint."""
     near = get_close_matches(name, columns, n=1) if isinstance(name, str) else []
-    hint = f"Did you mean {near[0]!r}?" if near else "Add the column before the stream is built."
+    hint = f"Did you mean {near[0]!r}?" if near else "Add the column to the rows first."
     if not isinstance(name, str):
         hint = "Columns go by their names, which are texts."
     return UnknownColumn(f"{stream} has no column {name!r}; it has {', '.join(columns)}. {hint}")
