@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import windowpane as wp
@@ -160,6 +161,9 @@ AGGREGATES = {**NUMBERS, **PICKED, **SETS, **ORDERED}
 GROUPS = {"numbers": NUMBERS, "picks": PICKED, "sets": SETS, "ordered": ORDERED}
 FEW = {name: AGGREGATES[name] for name in ("count", "sum_i", "max_f", "last_s", "median_i")}
 FEW_ORDERED = {**FEW, "collect_i": AGGREGATES["collect_i"], "compose": AGGREGATES["compose"]}
+
+for_each = settings(max_examples=max(15, settings.default.max_examples // 2))
+"""For tests that run once for each family of windows: together they try many more than one test would."""
 
 lengths = st.integers(1, 12)
 origins = st.integers(-15, 15)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.harness import check
-from tests.property.strategies import AGGREGATES, FAMILIES, Shape, cases
+from tests.property.strategies import AGGREGATES, FAMILIES, Shape, cases, for_each
 from windowpane.core import operator
 
 ALWAYS_FORGET = -(10**9)
@@ -18,6 +18,7 @@ texts = st.sampled_from(["commutative", "ordered"]).map({"commutative": TEXTS, "
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@for_each
 @given(data=st.data())
 def test_forgetting_at_every_step_changes_no_answer(family, data):
     lateness = data.draw(st.sampled_from([0, 15]))

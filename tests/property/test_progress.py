@@ -7,8 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windowpane as wp
-from tests.property.harness import Case, Seen, batch_of, check, kept_of, rows_of
-from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, cases, inputs
+from tests.property.harness import (
+    Case,
+    Seen,
+    batch_of,
+    check,
+    closed_answers,
+    drained_answers,
+    kept_of,
+    rows_of,
+    same,
+)
+from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, cases, for_each, inputs
 
 SMALL = Shape(most=25, odd=False, wide=40)
 LATE = Shape(least=12, most=25, late=True, odd=False, wide=40)
@@ -16,12 +26,14 @@ few = st.sampled_from(["commutative", "ordered"]).map({"commutative": FEW, "orde
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@for_each
 @given(data=st.data())
 def test_an_answer_comes_once_and_with_the_punctuation_that_closes_it(family, data):
     check(data.draw(cases(family, data.draw(few), SMALL)), steps=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@for_each
 @given(data=st.data())
 def test_rows_within_the_lateness_revise_answers(family, data):
     lateness = data.draw(st.sampled_from([4, 15, 100]))
@@ -29,6 +41,7 @@ def test_rows_within_the_lateness_revise_answers(family, data):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@for_each
 @given(data=st.data())
 def test_early_answers_are_those_of_the_rows_so_far(family, data):
     lateness = data.draw(st.sampled_from([0, 20]))
@@ -67,14 +80,13 @@ def test_other_policies_close_windows_by_their_own_bound(data):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@for_each
 @given(data=st.data())
 def test_punctuation_by_hand_closes_what_it_says(family, data):
     case = replace(data.draw(cases(family, FEW_ORDERED, SMALL)), policy=wp.manual())
     runner = case.query().start()
     tie = None if case.ties else runner.operator.tie
     seen, kept = Seen(), []
-    from tests.property.harness import closed_answers, drained_answers, same
-
     for batch in case.batches:
         step = runner.push(batch_of(batch))
         kept += kept_of(batch, step)

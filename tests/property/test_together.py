@@ -18,7 +18,7 @@ from tests.property.harness import (
     same,
     split_final,
 )
-from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, inputs, key_sets, ties
+from tests.property.strategies import FAMILIES, FEW, FEW_ORDERED, Shape, for_each, inputs, key_sets, ties
 from windowpane.values.windows import OWN_KEYS, Rows
 
 SHAPE = Shape(most=25, wide=40)
@@ -101,6 +101,7 @@ def test_several_queries_with_different_keys_in_one_run(data):
 
 
 @pytest.mark.parametrize("partition", [OWN_KEYS, ("k",), ("p",), ("p", "k"), ("k", "g")])
+@for_each
 @given(data=st.data())
 def test_positions_count_within_the_partition(partition, data):
     window = Rows(data.draw(st.integers(1, 6)), data.draw(st.integers(1, 8)), "time", partition)
