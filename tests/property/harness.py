@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -73,7 +74,8 @@ class Case:
     policy: Any = None
 
     def __repr__(self) -> str:
-        head = f"{self.windows} keys={self.keys} delay={self.delay} lateness={self.lateness} cuts={self.cuts} ties={self.ties}"
+        how = f"delay={self.delay} lateness={self.lateness} cuts={self.cuts} ties={self.ties}"
+        head = f"{self.windows} keys={self.keys} {how}"
         return "\n".join([head, *(repr(list(row.values())) for row in self.rows)])
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
@@ -83,7 +85,7 @@ class Case:
     def batches(self) -> list[Sequence[Row]]:
         """The rows of each push; some may be empty."""
         marks = [0, *sorted(self.cuts), len(self.rows)]
-        return [self.rows[a:b] for a, b in zip(marks, marks[1:], strict=False)]
+        return [self.rows[a:b] for a, b in pairwise(marks)]
 
     def query(self, stream: Any = None, **options: Any) -> Any:
         """The query, on its own stream or on a given one."""

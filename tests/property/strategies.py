@@ -192,7 +192,7 @@ class Shape:
 
 
 def make_rows(seed: int, n: int, delay: int, shape: Shape = Shape()) -> list[Row]:
-    """Rows in order of arrival, no more than `delay` out of order (unless they may be late), with ties and nulls."""
+    """Rows in order of arrival, at most `delay` out of order unless they may be late, with ties and nulls."""
     rng = random.Random(seed)
     low = rng.choice([0, -30, -1000, 10**15])
     span = rng.choice([3, shape.wide // 3, shape.wide])

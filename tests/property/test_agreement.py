@@ -1,4 +1,4 @@
-"""The law: every window with every aggregate gives the oracle's answers, whatever the order and the batches."""
+"""The law: every window with every aggregate answers as the oracle does, in any order and any batches."""
 
 import pytest
 from hypothesis import given

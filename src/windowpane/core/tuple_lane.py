@@ -182,7 +182,9 @@ def _pushed(known: Known, fresh: Bools, windows: WindowList, scoped: bool) -> Bo
     head, tail = np.searchsorted(scope, mine, side="left"), np.searchsorted(scope, mine, side="right")
     first = rank[head]
     low = head + np.maximum(windows.low - first, 0)
-    return running[np.minimum(head + windows.high - first, tail)] > running[np.minimum(low, tail)]
+    high = np.minimum(head + windows.high - first, tail)
+    pushed: Bools = running[high] > running[np.minimum(low, tail)]
+    return pushed
 
 
 def new_tuple_lane(spec: TupleSpec) -> TupleLane:
