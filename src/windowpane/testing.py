@@ -1,7 +1,7 @@
 """Helpers for tests of windowed queries: yours and ours.
 
 `latest` reduces a result table with revisions to the answers that stand; `assert_same_windows` compares two
-result tables whatever the order of their rows.
+result tables whatever the order of their rows; `check_algebra` tries an aggregate's algebra on a sample.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from math import isclose, isnan
 from typing import Any
 
 import pyarrow as pa
+
+from windowpane.core.algebra_check import check_algebra
+
+__all__ = ["assert_same_windows", "check_algebra", "latest"]
 
 Row = dict[str, Any]
 Pair = tuple[Row | None, Row | None]

@@ -1,0 +1,59 @@
+"""What the documentation says is run: the examples of its pages; every technique has its card."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from windowpane.planner.rules import Final, Lane
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["windows.md", "semantics.md"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CARDS = re.findall(
+    r"^## (.+?)\n\n```text\n(.*?)^```",
+    (ROOT / "docs" / "techniques.md").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+FIELDS = ["order", "needs", "insert", "window", "space", "paper", "code", "figure", "limits"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_examples_of_the_page_are_true(name):
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    names, runner = {}, doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for block in re.finditer(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        line = text.count("\n", 0, block.start(1))
+        test = doctest.DocTestParser().get_doctest(block[1], names, name, name, line)
+        runner.run(test, clear_globs=False)
+        names.update(test.globs)
+    assert runner.failures == 0
+    assert runner.tries > 10
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_example_is_short(path):
+    assert len([line for line in path.read_text("utf-8").splitlines() if line.strip()]) < 40
+
+
+def test_there_are_five_examples():
+    assert [path.stem for path in EXAMPLES] == ["dashboard", "own_window", "push", "sessions", "vwap"]
+
+
+@pytest.mark.parametrize("choice", [*Lane, *Final], ids=lambda choice: choice.value)
+def test_every_lane_and_every_final_aggregation_has_a_card(choice):
+    assert any(f"explain says `{choice.value}`" in text for text in prose()), choice.value
+
+
+def prose() -> list[str]:
+    page = (ROOT / "docs" / "techniques.md").read_text("utf-8")
+    return [part.split("```")[-1] for part in page.split("\n## ")[1:]]
+
+
+@pytest.mark.parametrize(("title", "card"), CARDS, ids=[title for title, _ in CARDS])
+def test_a_card_has_every_field_and_names_files_that_exist(title, card):
+    found = re.findall(r"(?:^|  )(" + "|".join(FIELDS) + r")  +", card, re.MULTILINE)
+    assert sorted(found) == sorted(FIELDS), title
+    for file in re.findall(r"\b(?:core|bench|planner)/[\w/]+\.py", card):
+        assert (ROOT / "src" / "windowpane" / file).exists(), f"{title}: {file}"
