@@ -1,7 +1,9 @@
 """Windowed queries over streams, on Apache Spark and in-process, with one answer for both."""
 
+from importlib import import_module
+
 from windowpane.local import run, start
-from windowpane.query import stream
+from windowpane.query import FOREIGN, stream
 from windowpane.values.aggregates import (
     approx_distinct,
     approx_quantile,
@@ -42,6 +44,9 @@ from windowpane.values.windows import (
     sliding,
     tumbling,
 )
+
+# Spark is loaded only when a stream is a Spark DataFrame.
+FOREIGN["pyspark"] = lambda: import_module("windowpane.spark")
 
 __all__ = [
     "ContextAwareWindow",
