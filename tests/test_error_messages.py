@@ -288,6 +288,18 @@ CASES = {
         ),
     ],
     errors.BadQuery: [
+        (
+            lambda: (
+                wp.stream({"ts": [1], "window": ["a"]}, time="ts", keys="window")
+                .window(wp.tumbling(1))
+                .agg(wp.count())
+            ),
+            "the key column 'window' has the name of a result column. Rename it first.",
+        ),
+        (
+            lambda: wp.stream(pa.table([[1], [2]], names=["ts", "ts"]), time="ts"),
+            "the rows have two columns 'ts'. Rename one of them first.",
+        ),
         (lambda: ticks(keys=5), "keys is 5. Give the name of a column or a list of names; none: keys=()."),
         (
             lambda: ticks(delay="1 s", punctuation=wp.ordered()),
