@@ -26,6 +26,8 @@ from windowpane.values.windows import Window
 
 RUNTIMES: dict[str, Callable[..., Any]] = {}
 """Filled by the runtimes when they are imported: how to run and to start queries."""
+FOREIGN: dict[str, Callable[[], Any]] = {}
+"""Packages whose frames another runtime runs, and how to load that runtime; filled by the package itself."""
 A_YEAR = microseconds("365 days")
 RESERVED = ("window", "definition", "revision", "final")
 """Columns that a result has besides its keys and aggregates."""
@@ -48,8 +50,8 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     """A progressing stream to put windows on.
 
     Args:
-        source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, or a dict
-            of lists. Leave it out and give `schema` to push batches by hand.
+        source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, a dict of
+            lists, or a Spark DataFrame. Leave it out and give `schema` to push batches by hand.
         time: the column that the stream progresses on: timestamps, dates, or any integer measure.
         keys: the columns to group by, unless a query says otherwise.
         delay: how far tuples may be out of order: the punctuation follows the largest time by this much.
@@ -65,7 +67,11 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
         raise BadQuery("both delay and punctuation are given. Give one: a delay is the policy delay(...).")
     if punctuation is not None:
         need_policy("punctuation", punctuation)
-    schema, batches = _read(source, schema)
+    foreign = FOREIGN.get(type(source).__module__.split(".")[0])
+    if foreign is not None:
+        schema, batches = foreign().schema_of(source), None
+    else:
+        schema, batches = _read(source, schema)
     types = tuple((f.name, f.type) for f in without_views(schema))
     _check_names([column for column, _ in types])
     policy = punctuation or (ordered() if delay is None else _delay(delay))
@@ -74,7 +80,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     _check_types(node)
     ahead = (None if _is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
     node = replace(node, max_ahead=None if ahead is None else _length("max_ahead", ahead))
-    return StreamBuilder(node, _Source(batches))
+    return StreamBuilder(node, _Source(batches, None if foreign is None else source))
 
 
 def _delay(length: Duration) -> Policy:
@@ -155,9 +161,12 @@ class _Source:
     """The batches of a stream; they can be read once."""
 
     batches: Iterator[pa.RecordBatch] | None
+    foreign: Any = None
     read: bool = field(default=False)
 
     def take(self) -> Iterator[pa.RecordBatch]:
+        if self.foreign is not None:
+            raise BadQuery("this stream is a Spark DataFrame, so Spark runs it. Use .to_spark().")
         if self.batches is None:
             raise BadQuery(
                 "this stream was made from a schema, so there is nothing to run over. Use .start() and push."
@@ -244,6 +253,12 @@ class Query:
     def run(self) -> Any:
         """Run over the stream's source to its end and close every window."""
         return RUNTIMES["run"](self)
+
+    def to_spark(self, **options: Any) -> Any:
+        """The answers as a Spark DataFrame, where the stream is one: streaming or batch as the source is."""
+        if self.source.foreign is None:
+            raise BadQuery("this stream is no Spark DataFrame. Use .run() or .start() instead.")
+        return RUNTIMES["to_spark"](self, **options)
 
     def start(self) -> Any:
         """Start a run that batches and punctuation are pushed to by hand."""
