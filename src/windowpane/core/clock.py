@@ -200,19 +200,21 @@ class Clock:
         in_order = bool(rising) and low >= self.high
         reach = self._reach(time, high)
         needed = before if in_order else max(before, reach)
-        if needed != NEVER and low < needed - lateness and not self._keeps_all(time, low):
+        if needed != NEVER and low < needed - lateness and not self._keeps_all(time, int(low), int(high)):
             return None
         self._commit(time, high, reach)
         codes = np.zeros(len(time), np.uint8)
         return Verdict(codes, (len(time), 0, 0, 0), in_order, int(low), int(high), self.bound)
 
-    def _keeps_all(self, time: Ints, low: int) -> bool:
+    def _keeps_all(self, time: Ints, low: int, high: int) -> bool:
         """A closer look at a delay, whose bound moves within the batch."""
         kind, distance, lateness = (int(x) for x in self._rule[:3])
         if kind != DELAY or (self.bound != NEVER and low < self.bound - lateness):
             return False
-        high, bound = (max(x, -TIME_LIMIT) - distance for x in (self.high, self.bound))
-        return bool(none_late(time, high + distance, bound, distance, lateness))
+        if max(high, self.high) - low >= TIME_LIMIT:
+            return False  # so far apart that their distance could overflow
+        top, bound = max(self.high, -TIME_LIMIT), max(self.bound, -TIME_LIMIT) - distance
+        return bool(none_late(time, top, bound, distance, lateness))
 
     def _reach(self, time: Ints, high: int) -> int:
         """The bound of the only source after all these tuples are kept."""

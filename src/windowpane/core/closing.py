@@ -94,12 +94,17 @@ def sliding_arrays(entries: Sequence[Entry]) -> SlidingArrays:
 
 
 def _sliding(arrays: SlidingArrays, occupied: Ints, after: int, upto: int) -> WindowList:
-    which, start = kernels.ending_windows(
-        arrays.origin, arrays.slide, arrays.size, arrays.since, occupied, after, upto
-    )
+    none = np.empty(0, np.int64)
+    if len(occupied) == 0 or len(arrays.number) == 0:
+        return for_all_keys(none, none, none)
+    shape = (arrays.origin, arrays.slide, arrays.size)
+    which, start, all_ = kernels.all_ending_windows(*shape, occupied[0], occupied[-1], after, upto)
+    if not all_:
+        # far apart: list only those windows that hold something
+        which, start = kernels.ending_windows(*shape, arrays.since, occupied, after, upto)
     end = start + arrays.size[which]
-    none = np.full(len(which), -1, np.int64)
-    return WindowList(arrays.number[which], np.maximum(start, arrays.since[which]), end, start, end, none)
+    keys = np.full(len(which), -1, np.int64)
+    return WindowList(arrays.number[which], np.maximum(start, arrays.since[which]), end, start, end, keys)
 
 
 def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int, upto: int) -> WindowList:

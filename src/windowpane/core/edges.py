@@ -34,6 +34,9 @@ class Edges:
     def between(self, low: int, high: int) -> Ints:
         """All edges in (low, high], sorted, preceded by the last edge at or below `low`."""
         inside = kernels.progression_edges(self.phase, self.period, low, high)
+        if len(self.phase) > 1:
+            inside.sort()
+            inside = inside[np.concatenate([inside[:1] == inside[:1], inside[1:] != inside[:-1]])]
         extra = self.cuts[(self.cuts > low) & (self.cuts <= high)]
         more = [e for window in self.custom for e in _edges_of(window, low, high)]
         if len(extra) or more:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from windowpane.core.arrays import Ints, Tuples
+from windowpane.core.arrays import Bools, Ints, Tuples
 from windowpane.core.edges import Edges
 from windowpane.core.kernels import cells as kernels
 from windowpane.core.kernels import edges as edge_kernels
+from windowpane.core.kernels.clock import scan
 from windowpane.core.rows import Layout, Rows, no_rows
 
 _DENSE = 4
@@ -23,8 +24,13 @@ def fold(layout: Layout, tuples: Tuples, measure: Ints, edges: Edges, n_keys: in
         if runs is not None:
             partials = tuple(partial.fold_runs(tuples, runs[1]) for partial in layout)
             return Rows(runs[0], np.zeros(len(runs[0]), np.int64), partials)
-    starts, slices = slice_of(measure, edges)
-    return fold_slices(layout, tuples, starts, slices, n_keys)
+    starts, slices, used = slice_of(measure, edges)
+    if n_keys > 1:
+        return fold_slices(layout, tuples, starts, slices, n_keys)
+    # without keys a row is a slice: fold into all of them and drop the empty ones, instead of renumbering
+    partials = tuple(partial.fold(tuples, slices, len(starts)) for partial in layout)
+    rows = Rows(starts, np.zeros(len(starts), np.int64), partials)
+    return rows if bool(used.all()) else rows.take(used)
 
 
 def _runs(measure: Ints, edges: Edges) -> tuple[Ints, Ints] | None:
@@ -39,30 +45,25 @@ def _runs(measure: Ints, edges: Edges) -> tuple[Ints, Ints] | None:
     return starts[used], heads[used]
 
 
-def slice_of(measure: Ints, edges: Edges) -> tuple[Ints, Ints]:
-    """The starts of the slices that hold tuples, and the index of each tuple's slice among them."""
-    low, high = int(measure.min()), int(measure.max())
+def slice_of(measure: Ints, edges: Edges) -> tuple[Ints, Ints, Bools]:
+    """Slice starts, the index of each tuple's slice among them, and which slices hold tuples."""
+    low, high, _ = scan(measure)
     if edges.expected(low, high) <= _DENSE * len(measure) + 1024:
         starts = edges.between(low, high)
         slices, used = np.empty(len(measure), np.int64), np.zeros(len(starts), np.bool_)
         edge_kernels.slice_index(measure, starts, slices, used)
-        if bool(used.all()):
-            return starts, slices
-        return starts[used], (np.cumsum(used) - 1)[slices]
+        return starts, slices, used
     # A few tuples far apart: listing every edge between them would cost more than asking for theirs.
     distinct, back = np.unique(measure, return_inverse=True)
     starts, again = np.unique(edges.floor(distinct), return_inverse=True)
-    return starts, again[back].astype(np.int64)
+    return starts, again[back].astype(np.int64), np.ones(len(starts), np.bool_)
 
 
 def fold_slices(layout: Layout, tuples: Tuples, starts: Ints, slices: Ints, n_keys: int) -> Rows:
-    """Reduce tuples whose slice is known and every slice holds some; rows come sorted by (start, key)."""
+    """Reduce tuples whose slice is known; rows come sorted by (start, key)."""
     if len(tuples) == 0:
         return no_rows(layout)
-    if n_keys <= 1:
-        rows, slice_ = slices, np.arange(len(starts))
-        key = np.zeros(len(starts), np.int64)
-    elif len(starts) * n_keys <= _DENSE * len(tuples) + 65536:
+    if len(starts) * n_keys <= _DENSE * len(tuples) + 65536:
         used, rows = kernels.used_cells(slices * n_keys + tuples.key, len(starts) * n_keys)
         slice_, key = used // n_keys, used % n_keys
     else:

@@ -46,10 +46,9 @@ def result_table(
     lowering: Lowering, emission: Emission, index: KeyIndex, grouping: tuple[str, ...], take: TakeValues
 ) -> pa.Table | None:
     """The rows of one query in an emission; None if it has none."""
-    mine = np.isin(emission.windows.definition, lowering.definitions)
-    if not bool(mine.any()):
+    at = _mine(emission.windows.definition, lowering.definitions)
+    if len(at) == 0:
         return None
-    at = np.nonzero(mine)[0]
     windows = emission.windows if len(at) == len(emission) else emission.windows.take(at)
     keys = dict(zip(index.names, index.values(windows.key), strict=True))
     columns: list[pa.Array] = [keys[name] for name in grouping]
@@ -63,6 +62,13 @@ def result_table(
         columns.append(pa.array(np.full(len(at), emission.final)))
     kinds = [(name, keys[name].type) for name in grouping]
     return pa.Table.from_arrays(columns, schema=lowering.schema(kinds))
+
+
+def _mine(definition: Ints, own: tuple[int, ...]) -> Ints:
+    """The positions of a query's own windows; its numbers follow one another."""
+    if len(definition) and own[0] <= definition.min() and definition.max() <= own[-1]:
+        return np.arange(len(definition))
+    return np.nonzero((definition >= own[0]) & (definition <= own[-1]))[0]
 
 
 def _values(
@@ -89,5 +95,4 @@ def _windows(start: Ints, end: Ints, point: pa.DataType) -> pa.Array:
         else pa.array(start)
     )
     ends = pa.array(end)
-    kind = pa.int64() if pa.types.is_integer(point) else point
-    return pa.StructArray.from_arrays([begins.cast(kind), ends.cast(kind)], fields=list(window_type(point)))
+    return pa.StructArray.from_arrays([begins.view(point), ends.view(point)], fields=list(window_type(point)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from windowpane.core.arrays import Columns, Ints, Values
 from windowpane.core.kernels import tables
-from windowpane.core.partials.base import Partial, concat, take
+from windowpane.core.partials.base import Partial, concat, part, take
 
 Layout = tuple[Partial, ...]
 """Which partials a table keeps, in order; shared by every aggregate of a lane."""
@@ -39,7 +39,8 @@ class Rows:
         """The rows `low .. high-1`."""
         if low == 0 and high == len(self):
             return self
-        return self.take(np.arange(low, high))
+        partials = tuple(part(columns, low, high) for columns in self.partials)
+        return Rows(self.start[low:high], self.key[low:high], partials)
 
     @property
     def nbytes(self) -> int:
@@ -81,6 +82,12 @@ def merge(layout: Layout, old: Rows, new: Rows) -> Rows:
         return new if len(old) == 0 else old
     if old.start[-1] < new.start[0]:
         return stack([old, new])
+    # only where both overlap is there anything to merge
+    cut = int(np.searchsorted(old.start, new.start[0], side="left"))
+    end = int(np.searchsorted(new.start, old.start[-1], side="right"))
+    if cut or end < len(new):
+        both = merge(layout, old.span(cut, len(old)), new.span(0, end))
+        return stack([part for part in (old.span(0, cut), both, new.span(end, len(new))) if len(part)])
     from_old, from_new, both_old, both_new, place = tables.merge_places(
         old.start, old.key, new.start, new.key
     )

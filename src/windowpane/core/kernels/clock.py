@@ -38,15 +38,25 @@ def scan(time: Ints) -> tuple[int, int, bool]:
 def none_late(time: Ints, high: int, bound: int, distance: int, lateness: int) -> bool:
     """Whether no tuple is below the bound that the tuples before it set.
 
-    That is the larger of `bound` and the running maximum minus `distance`. There are no branches, so that
-    disorder costs nothing.
+    That is the larger of `bound` and the running maximum minus `distance`. Most blocks are cleared by their
+    smallest and largest time, which is quick to find; only the others are walked tuple by tuple.
     """
-    top = max(high, bound + distance)
-    late = False
-    for i in range(len(time)):
-        late |= time[i] < top - distance - lateness
-        top = max(top, time[i])
-    return not late
+    top, limit = max(high, bound + distance), distance + lateness
+    at = 0
+    while at < len(time):
+        end = min(at + 64, len(time))
+        low, most = time[at], time[at]
+        for i in range(at, end):
+            low = min(low, time[i])
+            most = max(most, time[i])
+        if max(top, most) - low > limit:
+            for i in range(at, end):
+                if top - time[i] > limit:
+                    return False
+                top = max(top, time[i])
+        top = max(top, most)
+        at = end
+    return True
 
 
 @kernel

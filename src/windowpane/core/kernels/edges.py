@@ -12,7 +12,7 @@ _NEVER = NEVER
 
 @kernel
 def progression_edges(phase: Ints, period: Ints, low: int, high: int) -> Ints:
-    """Every edge in (low, high], sorted, each once."""
+    """Every edge in (low, high], progression by progression; the same edge may come from several."""
     total = 0
     for i in range(len(phase)):
         total += (high - phase[i]) // period[i] - (low - phase[i]) // period[i]
@@ -23,15 +23,7 @@ def progression_edges(phase: Ints, period: Ints, low: int, high: int) -> Ints:
         for k in range(first, last + 1):
             found[at] = phase[i] + k * period[i]
             at += 1
-    if len(phase) < 2:
-        return found
-    found.sort()
-    kept = 0
-    for i in range(total):
-        if i == 0 or found[i] != found[i - 1]:
-            found[kept] = found[i]
-            kept += 1
-    return found[:kept].copy()
+    return found
 
 
 @kernel
@@ -50,8 +42,8 @@ def progression_floor(phase: Ints, period: Ints, times: Ints) -> Ints:
 def slice_index(measure: Ints, edges: Ints, out: Ints, used: Bools) -> None:
     """Which slice `[edges[i], edges[i+1])` holds each value; the last slice is open. Marks slices as used.
 
-    Most tuples fall into the slice of the one before, so that is tried first (Traub et al. 2019,
-    section 5.3, step 1); others start from a grid over the range and walk at most a few edges.
+    A grid over the range says where to begin. If no cell of it holds two edges, one comparison decides and
+    there are no branches for disorder to mispredict; otherwise a few edges are walked.
     """
     n, m = len(measure), len(edges)
     if m == 1:
@@ -59,25 +51,43 @@ def slice_index(measure: Ints, edges: Ints, out: Ints, used: Bools) -> None:
         for i in range(n):
             out[i] = 0
         return
+    closest = edges[1] - edges[0]
+    for i in range(2, m):
+        closest = min(closest, edges[i] - edges[i - 1])
+    reach = edges[m - 1] - edges[0]
     shift = 0
-    while ((edges[m - 1] - edges[0]) >> shift) > 4 * m:
+    while (np.int64(2) << shift) <= closest:
         shift += 1
-    cells = ((edges[m - 1] - edges[0]) >> shift) + 1
+    single = (reach >> shift) <= 16 * m + 4096
+    while (reach >> shift) > 16 * m + 4096:
+        shift += 1
+    grid = _grid(edges, shift)
+    ends = np.append(edges[1:], np.int64(9223372036854775807))
+    # indexes are unsigned, because Numba then does not test them for counting from the end
+    base, last, step = edges[0], np.uint64(len(grid) - 1), np.uint64(shift)
+    if single:
+        for i in range(n):
+            here = np.uint64(grid[min(np.uint64(measure[i] - base) >> step, last)])
+            here += np.uint64(ends[here] <= measure[i])
+            used[here] = True
+            out[i] = np.int64(here)
+        return
+    for i in range(n):
+        here = np.uint64(grid[min(np.uint64(measure[i] - base) >> step, last)])
+        while ends[here] <= measure[i]:
+            here += np.uint64(1)
+        used[here] = True
+        out[i] = np.int64(here)
+
+
+@kernel
+def _grid(edges: Ints, shift: int) -> Ints:
+    """For each cell of 2**shift, counted from the first edge, the last edge at or below its start."""
+    cells = ((edges[-1] - edges[0]) >> shift) + 1
     grid = np.empty(cells, np.int64)
     at = 0
     for c in range(cells):
-        while at + 1 < m and edges[at + 1] <= edges[0] + (np.int64(c) << shift):
+        while at + 1 < len(edges) and edges[at + 1] <= edges[0] + (np.int64(c) << shift):
             at += 1
         grid[c] = at
-    here, low, high = 0, edges[0], edges[0]
-    for i in range(n):
-        t = measure[i]
-        if t < low or t >= high:
-            c = min((t - edges[0]) >> shift, cells - 1)
-            here = grid[c]
-            while here + 1 < m and edges[here + 1] <= t:
-                here += 1
-            used[here] = True
-            low = edges[here]
-            high = edges[here + 1] if here + 1 < m else np.int64(9223372036854775807)
-        out[i] = here
+    return grid

@@ -48,10 +48,11 @@ def count(rows: Ints, n_rows: int) -> Ints:
 @kernel
 def _count_scattered(rows: Ints, n_rows: int) -> Ints:
     """Four cells per row, so that neighbours of the same row do not wait for each other's store."""
-    cells = np.zeros((n_rows, 4), np.int64)
+    cells = np.zeros(4 * n_rows, np.int64)
     for i in range(len(rows)):
-        cells[rows[i], i & 3] += 1
-    return cells[:, 0] + cells[:, 1] + cells[:, 2] + cells[:, 3]
+        # unsigned, because Numba then does not test for counting from the end
+        cells[np.uint64(rows[i]) * np.uint64(4) + np.uint64(i & 3)] += 1
+    return cells[0::4] + cells[1::4] + cells[2::4] + cells[3::4]
 
 
 @kernel
@@ -74,10 +75,10 @@ def sum_small_ints(rows: Ints, values: Ints, n_rows: int) -> Ints:
 @kernel
 def _sum_scattered(rows: Ints, values: Ints, n_rows: int) -> Ints:
     """As `_count_scattered`."""
-    cells = np.zeros((n_rows, 4), np.int64)
+    cells = np.zeros(4 * n_rows, np.int64)
     for i in range(len(rows)):
-        cells[rows[i], i & 3] += values[i]
-    return cells[:, 0] + cells[:, 1] + cells[:, 2] + cells[:, 3]
+        cells[np.uint64(rows[i]) * np.uint64(4) + np.uint64(i & 3)] += values[i]
+    return cells[0::4] + cells[1::4] + cells[2::4] + cells[3::4]
 
 
 @kernel

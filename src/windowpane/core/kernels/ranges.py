@@ -21,6 +21,37 @@ def first_at_least(values: Ints, low: int, high: int, bound: int) -> int:
 
 
 @kernel
+def all_ending_windows(
+    origin: Ints, slide: Ints, size: Ints, low: int, high: int, after: int, upto: int
+) -> tuple[Ints, Ints, bool]:
+    """Sliding windows with `after < end <= upto` that reach into [low, high], unless they are too many.
+
+    Gives the index of the definition and the start of each window, sorted by both. Nothing is looked up, so
+    that a thousand definitions cost little; the caller says with `low` and `high` where tuples are.
+    """
+    most = np.int64(1) << 40
+    total = 0
+    first, last = np.empty(len(slide), np.int64), np.empty(len(slide), np.int64)
+    for d in range(len(slide)):
+        reach = max(after, low)
+        first[d] = (reach - size[d] - origin[d]) // slide[d] + 1
+        last[d] = (high - origin[d]) // slide[d]
+        if upto < 9223372036854775807:
+            last[d] = min(last[d], (upto - size[d] - origin[d]) // slide[d])
+        total = min(total + max(last[d] - first[d] + 1, 0), most)
+    if total > 65536 * (1 + len(slide) // 64):
+        return np.empty(0, np.int64), np.empty(0, np.int64), False
+    definition, start = np.empty(total, np.int64), np.empty(total, np.int64)
+    at = 0
+    for d in range(len(slide)):
+        for k in range(first[d], last[d] + 1):
+            definition[at] = d
+            start[at] = origin[d] + k * slide[d]
+            at += 1
+    return definition, start, True
+
+
+@kernel
 def ending_windows(
     origin: Ints, slide: Ints, size: Ints, since: Ints, occupied: Ints, after: int, upto: int
 ) -> tuple[Ints, Ints]:
@@ -100,7 +131,13 @@ def ranges_by_key(
                         break
                     w += 1
                     continue
-                first = first_at_least(measure, first if rising else heads[i], heads[i + 1], low[w])
+                if not rising:
+                    first = first_at_least(measure, heads[i], heads[i + 1], low[w])
+                elif last > first and measure[last - 1] < low[w]:
+                    # a window that follows the one before it begins where that one ended
+                    first = _walk(measure, last, heads[i + 1], low[w])
+                else:
+                    first = _walk(measure, first, heads[i + 1], low[w])
                 last = _walk(measure, last, heads[i + 1], high[w])
                 if first < last:
                     run[n] = i
@@ -115,8 +152,11 @@ def ranges_by_key(
 @kernel
 def _walk(values: Ints, low: int, high: int, bound: int) -> int:
     """Like `first_at_least`, but looks nearby first: windows that follow one another end close together."""
+    if low >= high or values[low] >= bound:
+        return low
     step = 1
     while low + step < high and values[low + step] < bound:
+        low += step
         step *= 2
     return first_at_least(values, low, min(low + step + 1, high), bound)
 

@@ -119,6 +119,13 @@ def take(columns: Columns, at: Ints) -> Columns:
     return tuple(_take(cells, at) for cells in columns)
 
 
+def part(columns: Columns, low: int, high: int) -> Columns:
+    """The rows `low .. high-1`, without copying where that is possible."""
+    if any(isinstance(cells, Ragged) for cells in columns):
+        return take(columns, np.arange(low, high))
+    return tuple(cells[low:high] for cells in columns if not isinstance(cells, Ragged))
+
+
 def concat(parts: list[Columns]) -> Columns:
     """The rows of all parts, one after the other; at least one part."""
     if len(parts) == 1:

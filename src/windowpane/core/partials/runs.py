@@ -1,6 +1,6 @@
 """Value counts: the distinct values of a row, sorted, each with how often it came.
 
-Sorting within slices and run-length encoding is what seed 003 section 5.4.1 does for quantiles.
+Sorting within slices and run-length encoding is what Traub et al. 2019 do for quantiles (section 5.4.1).
 """
 # ruff: noqa: D102  (base.py says what the methods of a partial do)
 

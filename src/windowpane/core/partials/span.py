@@ -21,9 +21,10 @@ class Span(Partial):
         return np.full(n, ALWAYS, np.int64), np.full(n, NEVER, np.int64)
 
     def fold(self, tuples: Tuples, rows: Ints, n_rows: int) -> Columns:
-        first, last = np.full(n_rows, ALWAYS, np.int64), np.full(n_rows, NEVER, np.int64)
-        _span(tuples.time, rows, first, last)
-        return first, last
+        cells = np.empty(8 * n_rows, np.int64)
+        _span(tuples.time, rows, cells)
+        lanes = cells.reshape(n_rows, 8)
+        return lanes[:, :4].min(axis=1), lanes[:, 4:].max(axis=1)
 
     def fold_runs(self, tuples: Tuples, heads: Ints) -> Columns:
         if not tuples.rising:
@@ -40,12 +41,19 @@ class Span(Partial):
 
 
 @kernel
-def _span(time: Ints, rows: Ints, first: Ints, last: Ints) -> None:
-    """Without branches: which tuple is the first or last so far is as good as random under disorder."""
+def _span(time: Ints, rows: Ints, cells: Ints) -> None:
+    """Four firsts and four lasts for each row, so that neighbours do not wait for each other's store.
+
+    Without branches: which tuple is the first or last so far is as good as random under disorder.
+    """
+    for i in range(len(cells)):
+        cells[i] = NEVER if i & 4 else ALWAYS
     for i in range(len(time)):
-        r = rows[i]
-        first[r] = min(first[r], time[i])
-        last[r] = max(last[r], time[i])
+        # unsigned, because Numba then does not test for counting from the end
+        first = np.uint64(rows[i]) * np.uint64(8) + np.uint64(i & 3)
+        last = first + np.uint64(4)
+        cells[first] = min(cells[first], time[i])
+        cells[last] = max(cells[last], time[i])
 
 
 @kernel
