@@ -220,11 +220,11 @@ def test_a_wrong_type_names_the_column_its_type_and_the_remedy(spec, type_, mess
     [
         (lambda: ag.quantile("x", 1.5), "q is 1.5, but it must be from 0 to 1"),
         (lambda: ag.quantile("x", []), "empty list"),
-        (lambda: ag.top_k("x", 0), "k is 0, but it must be at least 1"),
+        (lambda: ag.top_k("x", 0), "k is 0, but it must be a whole number of at least 1"),
         (lambda: ag.heavy_hitters("x", 0), "share is 0, but it must be above 0"),
         (lambda: ag.variance("x", -1), "ddof is -1"),
-        (lambda: ag.approx_distinct("x", 3), "lg_k is 3, but it must be from 5 to 26"),
-        (lambda: ag.approx_quantile("x", 0.5, k=1), "k is 1, but it must be from 8 to 65535"),
+        (lambda: ag.approx_distinct("x", 3), "lg_k is 3, but it must be a whole number from 5 to 26"),
+        (lambda: ag.approx_quantile("x", 0.5, k=1), "k is 1, but it must be a whole number from 8 to 65535"),
         (lambda: bind(ag.Aggregate("summ", ("i",), ag.ALGEBRAIC), TYPES), "there is no aggregate 'summ'"),
     ],
 )
