@@ -1,5 +1,4 @@
 """A dashboard: many windows of several lengths and kinds, from one pass over the stream."""
-# ruff: noqa: INP001, T201  (a program that prints)
 
 import windowpane as wp
 from windowpane.simulate import StreamSpec, generate

@@ -1,10 +1,8 @@
 """Push by hand: punctuation that you give, queries that come and go, a snapshot to resume from."""
-# ruff: noqa: INP001, T201, ANN001, ANN201  (a program that prints)
 
 import pyarrow as pa
 
 import windowpane as wp
-from windowpane.local import resume
 
 schema = pa.schema({"tick": pa.int64(), "sensor": pa.string(), "value": pa.int64()})
 stream = wp.stream(schema=schema, time="tick", keys="sensor", punctuation=wp.manual())
@@ -30,7 +28,7 @@ show("push", runner.push({"tick": [14, 25], "sensor": ["a", "a"], "value": [3, 8
 
 stored = runner.snapshot().to_bytes()  # say, before a restart
 print(f"snapshot: {len(stored)} bytes")
-runner = resume(stored, totals, peaks)  # the same queries; from here on the same answers
+runner = wp.resume(stored, totals, peaks)  # the same queries; from here on the same answers
 show("punctuate 30", runner.punctuate(30))
 
 runner.remove("totals")

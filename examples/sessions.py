@@ -1,5 +1,4 @@
 """User sessions with late clicks: answers are revised, sessions join, and every row is accounted for."""
-# ruff: noqa: INP001, T201  (a program that prints)
 
 import pyarrow as pa
 

@@ -1,5 +1,4 @@
 """Sliding VWAP by symbol over ticks that come out of order: the price traders paid, weighted by volume."""
-# ruff: noqa: INP001, T201  (a program that prints)
 
 import windowpane as wp
 from windowpane.simulate import MarketSpec, StreamSpec, market

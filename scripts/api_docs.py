@@ -50,7 +50,10 @@ def members_of(thing: type) -> list[str]:
 def entry(name: str) -> str:
     """The section of one public name."""
     thing = getattr(windowpane, name)
-    if inspect.ismodule(thing) or not callable(thing):
+    if inspect.ismodule(thing):
+        held = [f"- `{name}.{part}`: {inspect.getdoc(getattr(thing, part))}" for part in thing.__all__]
+        return "\n\n".join([f"## {name}", inspect.getdoc(thing) or "", "\n".join(held)]) + "\n"
+    if not callable(thing):
         return f"## {name}\n\n{inspect.getdoc(thing) or ''}\n"
     parts = [f"## {name}", f"```python\n{name}{signature_of(thing)}\n```", inspect.getdoc(thing) or ""]
     members = members_of(thing) if isinstance(thing, type) else []

@@ -5,9 +5,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.values import errors
-from windowpane.values.aggregates import Algebra
-from windowpane.values.user_aggregates import UserAggregate
+from windowpane import errors
 
 SCHEMA = pa.schema(
     {
@@ -40,9 +38,9 @@ def rows(**options):
     return wp.stream(ROWS, time="ts", **options).window(wp.tumbling(10)).agg(wp.count())
 
 
-class Difference(UserAggregate):
+class Difference(wp.UserAggregate):
     columns, type = ("volume",), pa.int64()
-    algebra = Algebra("distributive", commutative=False, associative=False)
+    algebra = wp.Algebra("distributive", commutative=False, associative=False)
 
     def lift(self, volume):
         return (volume,)
@@ -57,8 +55,12 @@ class Difference(UserAggregate):
         return (0,)
 
 
+class Total(Difference):
+    algebra = wp.Algebra("distributive")
+
+
 class Halved(Difference):
-    algebra = Algebra("distributive", invertible=True)
+    algebra = wp.Algebra("distributive", invertible=True)
 
 
 CASES = {
@@ -149,6 +151,10 @@ CASES = {
         (
             lambda: ticks(punctuation=wp.external("volume")),
             "column 'volume' has type int64, but a boolean for external() is needed. Compare it first, for example with pyarrow.compute.equal.",
+        ),
+        (
+            lambda: over(wp.delimited(end="price")),
+            "column 'price' has type double, but a boolean for delimited() is needed. Compare it first, for example with pyarrow.compute.equal.",
         ),
         (
             lambda: rows().start().push(ROWS.set_column(2, "bytes", pa.array(["1", "2", "3"]))),
@@ -339,10 +345,6 @@ CASES = {
             lambda: wp.stream(time="ts", schema=["ts"]),
             "schema is a list. Give a pyarrow Schema: pyarrow.schema(...).",
         ),
-        (
-            lambda: over(wp.delimited(end="price")),
-            "marker column 'price' has type double, but must be boolean.",
-        ),
         (over, "query 'query' has no window. Give at least one: .window(tumbling('1 min'))."),
         (lambda: over("1 min"), "'1 min' is no window. Give one such as tumbling('1 min')."),
         (
@@ -366,11 +368,19 @@ CASES = {
         (lambda: of(wp.count(), emit="early"), "emit is 'early'. Use 'final' or 'update'."),
         (
             lambda: of(wp.count(), wp.sum("price"), count=wp.sum("volume")),
-            "the result would have two columns 'count'. Name one: .agg(other=count(...)).",
+            "the result would have two columns 'count'. Name one of them anew: .agg(other=wp.sum('volume')).",
+        ),
+        (
+            lambda: of(wp.quantile("price", [0.1, 0.9]), wp.quantile("price", 0.5)),
+            "the result would have two columns 'quantile_price'. Name one of them anew: .agg(other=wp.quantile('price', q=0.5)).",
+        ),
+        (
+            lambda: of(wp.count(), count=Total()),
+            "the result would have two columns 'count'. Name one of them anew: .agg(other=Total(...)).",
         ),
         (
             lambda: of(window=wp.count()),
-            "the result would have two columns 'window'. Name one: .agg(other=window(...)).",
+            "the result would have two columns 'window'. Name one of them anew: .agg(other=wp.count()).",
         ),
         (
             lambda: of(wp.count()).run(),
@@ -389,6 +399,16 @@ CASES = {
             "source 'b' in column 'router' is not among the listed sources.",
         ),
         (wp.run, "there is no query to run. Give at least one."),
+        (wp.start, "there is no query to run. Give at least one."),
+        (lambda: wp.run(5), "int is no query. Give what .window(...).agg(...) returns."),
+        (
+            lambda: wp.start(rows(), ticks().window(wp.tumbling(5))),
+            "Windowed is no query. Give what .window(...).agg(...) returns.",
+        ),
+        (
+            lambda: wp.resume(rows().start().snapshot(), "query"),
+            "str is no query. Give what .window(...).agg(...) returns.",
+        ),
         (
             lambda: wp.run(rows(), rows()),
             "the queries read different streams. Build them from one wp.stream(...), or run them apart.",
@@ -401,6 +421,30 @@ CASES = {
             lambda: add_twice(rows()),
             "two queries are named 'query'. Give each its own name: .agg(..., name='...').",
         ),
+        (
+            lambda: rows().start().add(wp.count()),
+            "Aggregate is no query. Give what .window(...).agg(...) returns.",
+        ),
+        (
+            lambda: rows().start().add(of(wp.count(), name="other")),
+            "query 'other' reads another stream than this run. Build it from the stream that the run was started on, or start a run of its own.",
+        ),
+        (
+            lambda: rows().start().punctuate("5"),
+            "the bound is '5'. Give a datetime, a date, or a whole number in the measure of 'ts' (for times: microseconds since 1970).",
+        ),
+        (
+            lambda: rows().start().punctuate(1.5),
+            "the bound is 1.5. Give a datetime, a date, or a whole number in the measure of 'ts' (for times: microseconds since 1970).",
+        ),
+        (
+            lambda: rows().start().tick("x"),
+            "now is 'x'. Give the clock in whole microseconds: time.time_ns() // 1000.",
+        ),
+        (
+            lambda: rows().start().push(ROWS, now=0.5),
+            "now is 0.5. Give the clock in whole microseconds: time.time_ns() // 1000.",
+        ),
         (lambda: rows().start().remove("other"), "there is no query 'other'; there are query."),
     ],
     errors.Overflow: [
@@ -410,6 +454,10 @@ CASES = {
         ),
     ],
     errors.BadState: [
+        (
+            lambda: rows().resume(5),
+            "int is no snapshot. Give what runner.snapshot() returned, or its bytes.",
+        ),
         (
             lambda: rows().resume(b"something else"),
             "these bytes are no snapshot of windowpane: they do not begin as one does.",

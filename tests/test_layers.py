@@ -14,8 +14,8 @@ LAYERS = (
     ("plan",),
     ("planner",),
     ("query", "explain"),
-    ("local", "spark", ""),  # "": the package itself, which gathers the public names for users and tools
-    ("testing", "simulate", "bench", "cli", "dashboard"),
+    ("local", "spark", "errors", ""),  # "": the package itself, which gathers the public names
+    ("testing", "simulate", "bench", "cli", "dashboard", "__main__"),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

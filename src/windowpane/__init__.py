@@ -2,9 +2,12 @@
 
 from importlib import import_module
 
-from windowpane.local import run, start
+from windowpane import errors
+from windowpane.core.algebra_check import check_algebra
+from windowpane.local import Snapshot, resume, run, start
 from windowpane.query import FOREIGN, stream
 from windowpane.values.aggregates import (
+    Algebra,
     approx_distinct,
     approx_quantile,
     arg_max,
@@ -31,6 +34,7 @@ from windowpane.values.aggregates import (
     weighted_mean,
 )
 from windowpane.values.punctuation import delay, external, heartbeat, manual, melded, ordered, slack
+from windowpane.values.user_aggregates import UserAggregate
 from windowpane.values.windows import (
     ContextAwareWindow,
     ContextFreeWindow,
@@ -49,18 +53,23 @@ from windowpane.values.windows import (
 FOREIGN["pyspark"] = lambda: import_module("windowpane.spark")
 
 __all__ = [
+    "Algebra",
     "ContextAwareWindow",
     "ContextFreeWindow",
+    "Snapshot",
+    "UserAggregate",
     "approx_distinct",
     "approx_quantile",
     "arg_max",
     "arg_min",
+    "check_algebra",
     "collect",
     "count",
     "cumulative",
     "delay",
     "delimited",
     "distinct",
+    "errors",
     "external",
     "first",
     "geometric_mean",
@@ -81,6 +90,7 @@ __all__ = [
     "ordered",
     "per_row",
     "quantile",
+    "resume",
     "rows",
     "run",
     "session",

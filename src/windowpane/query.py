@@ -269,10 +269,18 @@ class Query:
         return RUNTIMES["resume"](snapshot, self)
 
 
+def need_query(given: object) -> None:
+    """Fail unless it is a query."""
+    if not isinstance(given, Query):
+        raise BadQuery(f"{type(given).__name__} is no query. Give what .window(...).agg(...) returns.")
+
+
 def together(queries: Sequence[Query]) -> tuple[Plan, _Source]:
     """One plan for several queries over the same stream; queries that share a name are numbered."""
     if not queries:
         raise BadQuery("there is no query to run. Give at least one.")
+    for query in queries:
+        need_query(query)
     stream_, source = queries[0].plan.stream, queries[0].source
     for query in queries:
         if query.source is not source or query.plan.stream != stream_:

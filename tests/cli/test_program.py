@@ -15,6 +15,12 @@ def test_the_version_is_printed():
     assert outcome.stdout.startswith("windowpane ")
 
 
+def test_the_package_runs_as_a_program():
+    command = [sys.executable, "-m", "windowpane", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Usage: python -m windowpane" in done.stdout
+
+
 def test_an_error_of_our_own_is_one_line_without_a_traceback(monkeypatch, capsys):
     def fail():
         raise BadWindow("slide is 0 [sic]")

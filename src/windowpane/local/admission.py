@@ -73,7 +73,7 @@ class Gate:
             self._sources = read_keys(index.names, index.types, Reader("sources", blocks, state))
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The stream's columns in order; a missing or retyped column is an error, an added one is left out."""
+        """The stream's columns in order; a missing or retyped column is an error, an added one left out."""
         names = batch.schema.names
         for name, kind in self.stream.types:
             if name not in names:

@@ -22,8 +22,8 @@ from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
 from windowpane.planner.change import change
 from windowpane.planner.compile import assemble, compile_plan, place
-from windowpane.query import Query
-from windowpane.values.errors import BadQuery
+from windowpane.query import Query, need_query
+from windowpane.values.errors import BadQuery, BadState
 
 if TYPE_CHECKING:
     from windowpane.core.operator import QueryEntry
@@ -49,6 +49,8 @@ class Runner:
     def push(self, data: object, *, now: int | None = None) -> Step:
         """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats."""
         self._check_open()
+        if now is not None:
+            now = _clock(now)
         steps = [
             self._push(batch, now) for whole in to_batches(data) for batch in _pieces(self.gate.fit(whole))
         ]
@@ -58,14 +60,14 @@ class Runner:
         """Promise that no later row is below `bound`."""
         self._check_open()
         before = self.gate.clock.bound
-        self.gate.clock.punctuate(_as_measure(bound))
+        self.gate.clock.punctuate(_as_measure(bound, self.plan.stream.time))
         return self._advance(before)
 
     def tick(self, now: int) -> Step:
         """Tell the caller's clock, in microseconds, so that heartbeats can move the punctuation."""
         self._check_open()
         before = self.gate.clock.bound
-        self.gate.clock.tick(now)
+        self.gate.clock.tick(_clock(now))
         return self._advance(before)
 
     def close(self) -> Step:
@@ -97,6 +99,9 @@ class Runner:
         """A run that goes on where the snapshot was taken; the plan must be the one that was running."""
         if isinstance(snapshot, bytes):
             snapshot = Snapshot.from_bytes(snapshot)
+        if not isinstance(snapshot, Snapshot):
+            found = type(snapshot).__name__
+            raise BadState(f"{found} is no snapshot. Give what runner.snapshot() returned, or its bytes.")
         header = snapshot.header
         check_format(header)
         need_same(header["plan"], plan)
@@ -113,6 +118,12 @@ class Runner:
     def add(self, query: Query) -> None:
         """Add a query; it answers for the rows above the largest time seen so far, as if started on them."""
         self._check_open()
+        need_query(query)
+        if query.plan.stream != self.plan.stream:
+            raise BadQuery(
+                f"query {query.node.name!r} reads another stream than this run. "
+                "Build it from the stream that the run was started on, or start a run of its own."
+            )
         high = self.gate.clock.high
         self._change(self.plan.with_query(query.node), high if high == NEVER else high + 1)
 
@@ -211,7 +222,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
-def _as_measure(bound: int | datetime | date) -> int:
+def _as_measure(bound: object, time: str) -> int:
     """A bound on the stream's measure; times without a zone are UTC."""
     if isinstance(bound, datetime):
         aware = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
@@ -219,4 +230,22 @@ def _as_measure(bound: int | datetime | date) -> int:
         return (delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds
     if isinstance(bound, date):
         return (bound - date(1970, 1, 1)).days * 86_400_000_000
-    return min(bound, int(ALWAYS))
+    whole = _whole(bound)
+    if whole is None:
+        raise BadQuery(
+            f"the bound is {bound!r}. Give a datetime, a date, or a whole number in the measure of {time!r} "
+            "(for times: microseconds since 1970)."
+        )
+    return min(whole, int(ALWAYS))
+
+
+def _clock(now: object) -> int:
+    whole = _whole(now)
+    if whole is None:
+        raise BadQuery(f"now is {now!r}. Give the clock in whole microseconds: time.time_ns() // 1000.")
+    return whole
+
+
+def _whole(value: object) -> int | None:
+    """The value if it is a whole number, also one of numpy's; True and 1.0 are none."""
+    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None

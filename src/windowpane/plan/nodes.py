@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from windowpane.values.aggregates import Aggregate
-from windowpane.values.errors import BadAggregate, BadQuery, unknown_column
+from windowpane.values.errors import BadAggregate, BadQuery, unknown_column, wrong_type
 from windowpane.values.punctuation import Delay, External, Heartbeat, Melded, Policy
 from windowpane.values.user_aggregates import UserAggregate
 from windowpane.values.windows import OWN_KEYS, ContextAwareWindow, Delimited, LastRows, PerRow, Rows, Window
@@ -145,9 +145,19 @@ def _check_query(stream: Stream, query: WindowQuery) -> None:
             )
         if aggregate.name in taken:
             raise BadQuery(
-                f"the result would have two columns {aggregate.name!r}. Name one: .agg(other={aggregate.name}(...))."
+                f"the result would have two columns {aggregate.name!r}. "
+                f"Name one of them anew: .agg(other={_call(aggregate)})."
             )
         taken.add(aggregate.name)
+
+
+def _call(aggregate: AnyAggregate) -> str:
+    """A call that makes the aggregate, as a user would write it."""
+    if isinstance(aggregate, UserAggregate):
+        return f"{type(aggregate).__name__}(...)"
+    parts = [repr(column) for column in aggregate.columns]
+    shown = () if aggregate.function == "median" else aggregate.parameters
+    return f"wp.{aggregate.function}({', '.join([*parts, *(f'{name}={value!r}' for name, value in shown)])})"
 
 
 def _check_window(stream: Stream, window: Window) -> None:
@@ -161,8 +171,7 @@ def _check_window(stream: Stream, window: Window) -> None:
     if isinstance(window, Delimited):
         for column in (window.start, window.end):
             if column is not None and not pa.types.is_boolean(stream.type(column)):
-                raise BadQuery(
-                    f"marker column {column!r} has type {stream.type(column)}, but must be boolean."
-                )
+                remedy = "Compare it first, for example with pyarrow.compute.equal."
+                raise wrong_type(column, stream.type(column), "a boolean for delimited()", remedy)
     if isinstance(window, ContextAwareWindow):
         stream.require(*window.columns)

@@ -20,7 +20,7 @@ Parameter = float | int | bool | tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Algebra:
-    """The properties of seed 003 section 4.2 that decide which techniques may be used."""
+    """The properties that decide which techniques may be used (Traub et al. 2019, section 4.2)."""
 
     size: Size
     commutative: bool = True
