@@ -1,4 +1,4 @@
-"""Explain: a plan and its decisions as text. It prints the planner's own reasons, so it cannot lie."""
+"""Explain: a plan and its decisions as text. It prints the rows of the planner's own tables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _rules(decision: Decision) -> tuple[tuple[str, Rule], ...]:
         ("split", decision.split),
         ("remove", decision.remove),
         ("lane", decision.lane),
-        ("final", decision.final),
+        *(("final", rule) for rule in decision.final),
     )
 
 

@@ -34,11 +34,18 @@ def test_the_examples_of_the_page_are_true(name):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_is_short(path):
-    assert len([line for line in path.read_text("utf-8").splitlines() if line.strip()]) < 40
+    assert len(path.read_text("utf-8").splitlines()) < 40
 
 
-def test_there_are_five_examples():
-    assert [path.stem for path in EXAMPLES] == ["dashboard", "own_window", "push", "sessions", "vwap"]
+def test_there_are_six_examples():
+    names = [path.stem for path in EXAMPLES]
+    assert names == ["dashboard", "own_aggregate", "own_window", "push", "sessions", "vwap"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_example_imports_public_names_only(path):
+    found = re.findall(r"^(?:from|import) (windowpane[.\w]*)", path.read_text("utf-8"), re.MULTILINE)
+    assert set(found) <= {"windowpane", "windowpane.simulate", "windowpane.testing"}
 
 
 @pytest.mark.parametrize("choice", [*Lane, *Final], ids=lambda choice: choice.value)

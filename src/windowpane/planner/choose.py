@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from windowpane.core.aggregates import BoundAggregate, bind
 from windowpane.plan.nodes import Plan, WindowQuery
 from windowpane.planner import rules
 from windowpane.planner.rules import Lane, Rule
@@ -22,7 +24,7 @@ class Decision:
     split: Rule
     remove: Rule
     lane: Rule
-    final: Rule
+    final: tuple[Rule, ...]
 
     @property
     def lane_kind(self) -> Lane:
@@ -31,20 +33,32 @@ class Decision:
         return self.lane.then
 
 
-def decide(plan: Plan, query: WindowQuery, window: Window) -> Decision:
-    """The decisions for one window."""
-    known = workload(plan.stream, query, window)
+def bound_aggregates(plan: Plan, query: WindowQuery) -> tuple[BoundAggregate, ...]:
+    """The aggregates of a query with the types of the stream."""
+    types = dict(plan.stream.types)
+    return tuple(bind(aggregate, types) for aggregate in query.aggregates)
+
+
+def decide(plan: Plan, query: WindowQuery, window: Window, bound: Sequence[BoundAggregate]) -> Decision:
+    """The decisions for one window; `bound` are the query's aggregates."""
+    known = workload(plan.stream, query, window, bound)
     return Decision(
         query,
         window,
         known,
-        *(
-            rules.first_match(t, known)
-            for t in (rules.STORE, rules.SPLIT, rules.REMOVE, rules.LANE, rules.FINAL)
-        ),
+        store=rules.first_match(rules.STORE, known),
+        split=rules.first_match(rules.SPLIT, known),
+        remove=rules.first_match(rules.REMOVE, known),
+        lane=rules.first_match(rules.LANE, known),
+        final=rules.every_match(rules.FINAL, known),
     )
 
 
 def decisions(plan: Plan) -> tuple[Decision, ...]:
     """The decisions for every window of every query, in order."""
-    return tuple(decide(plan, query, window) for query in plan.queries for window in query.windows)
+    return tuple(
+        decide(plan, query, window, bound)
+        for query in plan.queries
+        for bound in (bound_aggregates(plan, query),)
+        for window in query.windows
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windowpane.core.aggregates import BoundAggregate, bind
+from windowpane.core.aggregates import BoundAggregate
 from windowpane.core.arrays import NEVER
 from windowpane.core.closing import Definitions
 from windowpane.core.edges import ContextFree
@@ -25,7 +25,7 @@ from windowpane.core.rows import Layout
 from windowpane.core.slice_lane import SliceSpec, new_slice_lane, slice_spec
 from windowpane.core.tuple_lane import TupleSpec, new_tuple_lane
 from windowpane.plan.nodes import Plan, Stream, WindowQuery
-from windowpane.planner.choose import decide
+from windowpane.planner.choose import bound_aggregates, decide
 from windowpane.planner.rules import Lane
 from windowpane.values.windows import (
     ContextAwareWindow,
@@ -73,10 +73,9 @@ class Placed:
 
 def place(plan: Plan, query: WindowQuery, first: int, since: int) -> list[Placed]:
     """Number the windows of a query from `first` and choose their lanes."""
-    types = dict(plan.stream.types)
-    bound = tuple(bind(aggregate, types) for aggregate in query.aggregates)
+    bound = bound_aggregates(plan, query)
     return [
-        Placed(first + i, query, window, decide(plan, query, window).lane_kind, since, bound)
+        Placed(first + i, query, window, decide(plan, query, window, bound).lane_kind, since, bound)
         for i, window in enumerate(query.windows)
     ]
 

@@ -1,6 +1,7 @@
 """The decision tables: figures 4, 5 and 6 of Traub et al. 2019 as data, each row with its reason.
 
-The first row that matches decides; `explain` prints `because`.
+The first row that matches decides; `explain` prints `because`. Of FINAL every row that matches counts, as
+each aggregate of a query is answered in its own way.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from windowpane.planner.workload import Context, Measure, Workload
+from windowpane.planner.workload import Context, Demand, Measure, Workload
 
 
 class Keep(Enum):
@@ -29,11 +30,15 @@ class Split(Enum):
 
 
 class Remove(Enum):
-    """Figure 6: how a tuple leaves a slice."""
+    """Figure 6: whether a tuple may have to leave its slice, and what that costs.
+
+    Here no tuple leaves a kept slice: those that may are not settled and wait outside (decisions/0008). The
+    figure's two ways, incremental and recomputing, are the two in which windows are then answered.
+    """
 
     NEVER = "never"
-    INVERT = "by inverting"
-    RECOMPUTE = "by recomputing"
+    INVERT = "among unsettled tuples, then differences"
+    RECOMPUTE = "among unsettled tuples, then recombining"
 
 
 class Lane(Enum):
@@ -52,6 +57,8 @@ class Final(Enum):
     DIFFERENCE = "differences of running totals"
     TREE = "a tree over the slices of closing windows"
     RUNS = "run-length-encoded sorted values"
+    LISTS = "lists joined in order"
+    ROW = "the one row of the window"
 
 
 Choice = Keep | Split | Remove | Lane | Final
@@ -110,9 +117,15 @@ SPLIT = (  # figure 5
 REMOVE = (  # figure 6
     Rule(lambda w: w.measure is not Measure.RANK, Remove.NEVER, "no tuple changes its slice"),
     Rule(lambda w: w.in_order, Remove.NEVER, "in order, no tuple changes its rank"),
-    Rule(lambda w: w.invertible, Remove.INVERT, "the aggregate is invertible: running totals are subtracted"),
     Rule(
-        lambda w: True, Remove.RECOMPUTE, "the aggregate is not invertible: unsettled slices are folded anew"
+        lambda w: w.invertible,
+        Remove.INVERT,
+        "a late tuple shifts ranks, so unsettled tuples are numbered anew; all partials are invertible",
+    ),
+    Rule(
+        lambda w: True,
+        Remove.RECOMPUTE,
+        "a late tuple shifts ranks, so unsettled tuples are numbered anew; not all partials are invertible",
     ),
 )
 
@@ -124,15 +137,42 @@ LANE = (
     Rule(lambda w: True, Lane.SLICES, "tuples fold into slices in any order"),
 )
 
-FINAL = (
-    Rule(lambda w: w.holistic, Final.RUNS, "the partial has no constant bound"),
+
+def _one_row(w: Workload) -> bool:
+    """Whether a window is combined while it grows, so that no slices are left to combine."""
+    return w.context in (Context.SESSION, Context.FORWARD_FREE)
+
+
+def _demands(demand: Demand) -> Callable[[Workload], bool]:
+    return lambda w: demand in w.demands and not _one_row(w)
+
+
+FINAL = (  # every row that matches
+    Rule(_one_row, Final.ROW, "tuples are combined into it as they come"),
     Rule(
-        lambda w: w.invertible, Final.DIFFERENCE, "one subtraction per window, however many slices it spans"
+        _demands(Demand.SUBTRACT),
+        Final.DIFFERENCE,
+        "counts and integer sums are exact: one subtraction per window",
     ),
-    Rule(lambda w: True, Final.TREE, "a logarithmic number of combinations per window"),
+    Rule(
+        _demands(Demand.COMBINE),
+        Final.TREE,
+        "without an exact inverse: a logarithmic number of combinations per window",
+    ),
+    Rule(
+        _demands(Demand.MERGE),
+        Final.RUNS,
+        "every distinct value counts, so those of the slices are merged",
+    ),
+    Rule(_demands(Demand.JOIN), Final.LISTS, "every value is kept, in the order of its slice"),
 )
 
 
 def first_match(rules: tuple[Rule, ...], workload: Workload) -> Rule:
     """The rule that decides."""
     return next(rule for rule in rules if rule.when(workload))
+
+
+def every_match(rules: tuple[Rule, ...], workload: Workload) -> tuple[Rule, ...]:
+    """All rules that hold."""
+    return tuple(rule for rule in rules if rule.when(workload))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from windowpane.core.aggregates import BoundAggregate
+from windowpane.core.partials.lists import Lists
+from windowpane.core.partials.runs import ValueCounts
 from windowpane.plan.nodes import Stream, WindowQuery
 from windowpane.values.windows import (
     ContextFreeWindow,
@@ -35,6 +39,15 @@ class Measure(Enum):
     RANK = "event-time rank"
 
 
+class Demand(Enum):
+    """What the most demanding partial of an aggregate asks of final aggregation."""
+
+    SUBTRACT = "an exact inverse"
+    COMBINE = "combinations"
+    MERGE = "merged values"
+    JOIN = "joined lists"
+
+
 @dataclass(frozen=True)
 class Workload:
     """The characteristics that the decision tables ask about."""
@@ -43,8 +56,12 @@ class Workload:
     context: Context
     measure: Measure
     commutative: bool
-    invertible: bool
-    holistic: bool
+    demands: frozenset[Demand]
+
+    @property
+    def invertible(self) -> bool:
+        """Whether the core answers every aggregate by an exact difference; floats never are."""
+        return self.demands == {Demand.SUBTRACT}
 
 
 def context_of(window: Window) -> Context:
@@ -67,14 +84,22 @@ def measure_of(window: Window) -> Measure:
     return Measure.TIME
 
 
-def workload(stream: Stream, query: WindowQuery, window: Window) -> Workload:
-    """The characteristics of one window of a query."""
-    algebras = [aggregate.algebra for aggregate in query.aggregates]
+def demand_of(aggregate: BoundAggregate) -> Demand:
+    """Asked of the partials, which know the types: a sum of integers is subtracted, one of floats is not."""
+    if any(isinstance(partial, Lists) for partial in aggregate.partials):
+        return Demand.JOIN
+    if any(isinstance(partial, ValueCounts) for partial in aggregate.partials):
+        return Demand.MERGE
+    exact = all(partial.invertible for partial in aggregate.partials)
+    return Demand.SUBTRACT if exact else Demand.COMBINE
+
+
+def workload(stream: Stream, query: WindowQuery, window: Window, bound: Sequence[BoundAggregate]) -> Workload:
+    """The characteristics of one window of a query; `bound` are the query's aggregates."""
     return Workload(
         in_order=stream.in_order,
         context=context_of(window),
         measure=measure_of(window),
-        commutative=all(a.commutative for a in algebras),
-        invertible=all(a.invertible for a in algebras),
-        holistic=any(a.size == "holistic" for a in algebras),
+        commutative=all(aggregate.algebra.commutative for aggregate in query.aggregates),
+        demands=frozenset(demand_of(aggregate) for aggregate in bound),
     )
