@@ -41,3 +41,18 @@ def test_a_restart_with_another_window_is_refused_and_says_what_changed(spark, t
     frame = build(streaming(spark, tmp_path / "in"), wp.tumbling("20 s"), aggregates).to_spark(buckets=2)
     with pytest.raises(StreamingQueryException, match=r"(?s)window.*10000000.*20000000"):
         run(frame, tmp_path / "checkpoint")
+
+
+def test_a_restart_with_another_number_of_buckets_is_refused(spark, tmp_path):
+    from pyspark.errors import StreamingQueryException
+
+    write_files(tmp_path / "in", events(), files=2)
+    window, aggregates = wp.tumbling("10 s"), (wp.count(),)
+    run(
+        build(streaming(spark, tmp_path / "in"), window, aggregates).to_spark(buckets=2),
+        tmp_path / "checkpoint",
+    )
+    write_files(tmp_path / "in", events(1), files=3)
+    frame = build(streaming(spark, tmp_path / "in"), window, aggregates).to_spark(buckets=1)
+    with pytest.raises(StreamingQueryException, match="over 2 buckets by k, but now over 1 buckets"):
+        run(frame, tmp_path / "checkpoint")

@@ -47,14 +47,8 @@ class Step:
     counts: Counts
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Step):
     """What a whole run brought."""
-
-    tables: dict[str, pa.Table]
-    late: pa.Table
-    rejects: pa.Table
-    counts: Counts
 
     @property
     def table(self) -> pa.Table:

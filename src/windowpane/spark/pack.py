@@ -32,6 +32,10 @@ class Packer:
     labels: tuple[int, ...]
     rule: Rule
 
+    def sharing(self) -> str:
+        """How rows are shared out, in words; state is only good for the same sharing."""
+        return f"over {len(self.labels)} buckets by {', '.join(self.keys) or 'nothing'}"
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The body of `mapInArrow`."""
         cells: list[Ints] = []

@@ -18,7 +18,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
 from windowpane.spark.bucket import Bucket, Received
-from windowpane.spark.progress import Rule
+from windowpane.spark.pack import Packer
+from windowpane.values.errors import BadState
 
 FORMAT = 1
 _RECENT: dict[tuple[str, Any], tuple[str, Bucket, dict[str, str]]] = {}
@@ -29,8 +30,9 @@ _MOST_RECENT = 64
 class WindowProcessor(StatefulProcessor):
     """Runs a plan on the buckets of one task."""
 
-    def __init__(self, plan: Plan, rule: Rule, token: str) -> None:
-        self._plan, self._rule, self._token = plan, rule, token
+    def __init__(self, plan: Plan, packer: Packer, token: str) -> None:
+        self._plan, self._rule, self._token = plan, packer.rule, token
+        self._sharing = packer.sharing()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
@@ -64,7 +66,14 @@ class WindowProcessor(StatefulProcessor):
         header = json.loads(text)
         if recent is not None and recent[0] == text:
             return recent[1], recent[2], int(header["version"])
+        if header["format"] != FORMAT:
+            raise BadState(f"the state has format {header['format']}; this version reads {FORMAT}.")
         need_same(header["plan"], self._plan)
+        if header["sharing"] != self._sharing:
+            raise BadState(
+                f"the state was written with rows shared out {header['sharing']}, but now {self._sharing}: "
+                "keys would not find their state. Restart with as many buckets (shuffle partitions) as then."
+            )
         blocks = {name[0]: bytes(data[0]) for name, data in self._blocks.iterator()}
         bucket = Bucket(self._plan, self._rule)
         bucket.restore(header, blocks)
@@ -81,6 +90,7 @@ class WindowProcessor(StatefulProcessor):
             "format": FORMAT,
             "version": version,
             "plan": fingerprint(self._plan),
+            "sharing": self._sharing,
             "digests": dict(blocks.digests),
             **bucket.header(),
         }

@@ -51,7 +51,7 @@ def to_spark(query: Query, *, buckets: int | None = None) -> DataFrame:
     schema = flat_schema(result_schema(operator, plan.queries[0].name))
     grouped = packed.groupBy("bucket")
     if source.isStreaming:
-        processor = WindowProcessor(plan, rule, uuid.uuid4().hex)
+        processor = WindowProcessor(plan, packer, uuid.uuid4().hex)
         answers = grouped.transformWithStateInPandas(
             processor, spark_schema(session, schema), "append", "none"
         )

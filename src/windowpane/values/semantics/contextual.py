@@ -85,7 +85,7 @@ class DelimitedMeaning(PerKey[Delimited]):
     """The id is `(key, start, ordinal of the window in its key)`.
 
     Markers of one time act together, starts before ends. A window without a closing marker is open
-    and ends, for now, just after the last tuple of its key.
+    and ends, until it is closed, just after the last tuple of its key.
     """
 
     @cached_property
