@@ -15,7 +15,7 @@ LAYERS = (
     ("planner",),
     ("query", "explain"),
     ("local", "spark", "errors", ""),  # "": the package itself, which gathers the public names
-    ("testing", "simulate", "bench", "cli", "dashboard", "__main__"),
+    ("testing", "simulate", "bench", "jobs", "cli", "dashboard", "__main__"),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from windowpane.cli.bench import bench
 from windowpane.cli.demo import demo
+from windowpane.cli.run import run
 from windowpane.cli.simulate import simulate
 from windowpane.values.errors import WindowpaneError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(demo)
+app.command()(run)
 app.command()(bench)
 app.command()(simulate)
 

@@ -1,0 +1,76 @@
+"""Build a job's queries over a Spark session, and start them. Errors carry the line they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import windowpane as wp
+from windowpane.jobs.document import Node
+from windowpane.jobs.fields import located
+from windowpane.jobs.job import Job, QuerySpec
+from windowpane.query import Query
+from windowpane.spark.session import ERRORS, reason
+
+
+def read(job: Job, session: Any) -> Any:
+    """The source as a DataFrame, streaming unless the trigger is `batch`."""
+    source, node = job.source, job.section("source")
+
+    def frame() -> Any:
+        reader = (session.readStream if job.streaming else session.read).format(source.format)
+        value = source.schema is not None and source.format in {"kafka", "socket"}
+        schema = source.schema
+        if schema is None and source.format == "parquet" and source.path is not None:
+            schema = session.read.parquet(source.path).schema
+        if schema is not None and not value:
+            reader = reader.schema(schema)
+        reader = reader.options(**source.options)
+        found = reader.load() if source.path is None else reader.load(source.path)
+        if value:
+            found = found.selectExpr(
+                f"inline(array(from_json(cast(value as string), {_text(source.schema)})))"
+            )
+        found = found.selectExpr(*source.select) if source.select else found
+        return found.where(source.where) if source.where else found
+
+    return sparks(node, frame)
+
+
+def _text(text: str | None) -> str:
+    """A text as Spark SQL writes it."""
+    escaped = (text or "").replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def sparks(node: Node, make: Callable[[], Any]) -> Any:
+    """What `make` gives; an error of Spark is told in a line with the place in the job file."""
+    try:
+        return make()
+    except ERRORS as error:
+        raise node.error(reason(error)) from error
+
+
+def queries(job: Job, source: Any = None, **how: Any) -> list[Query]:
+    """The job's queries over a source, in the order of the file."""
+    node = job.section("stream")
+    stream = located(node, lambda: wp.stream(source, **job.stream, **how))
+    return [located(spec.node, partial(_query, stream, spec)) for spec in job.queries]
+
+
+def _query(stream: Any, spec: QuerySpec) -> Query:
+    query: Query = stream.window(*spec.windows, keys=spec.keys).agg(
+        *spec.aggregates, name=spec.name, emit=spec.emit
+    )
+    return query
+
+
+def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:
+    """Each query with the DataFrame of its answers."""
+    frame = read(job, session)
+    built = queries(job, frame)
+    return [
+        (spec, located(spec.node, partial(sparks, spec.node, query.to_spark)))
+        for spec, query in zip(job.queries, built, strict=True)
+    ]

@@ -1,0 +1,179 @@
+"""Answers into a database by upsert on (keys, window): a micro-batch that comes again changes nothing.
+
+The primary key is one text made of the keys and the window, since a null key is a key like any other but
+not for databases. The row of a window is the answer that stands: revisions replace it, and one that is
+withdrawn is deleted. A micro-batch is one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from windowpane.jobs.ends import DRIVERS
+from windowpane.values.errors import BadQuery
+
+IDENTITY = "row_key"
+"""The column that tells rows apart."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between databases; `texts`: times and decimals are stored as texts."""
+
+    mark: str
+    types: dict[str, str]
+    connect: Callable[[str], Any]
+    texts: bool
+
+
+def sqlite() -> Dialect:
+    """SQLite; its times are texts in UTC that sort and that its own functions read."""
+    types = {"integer": "INTEGER", "float": "REAL", "boolean": "INTEGER", "binary": "BLOB"}
+    return Dialect("?", types, lambda path: sqlite3.connect(path, timeout=30), texts=True)
+
+
+def postgresql() -> Dialect:
+    """PostgreSQL by whichever driver is installed; each follows DB-API."""
+    driver = next(name for name in DRIVERS if find_spec(name))
+    types = {
+        "integer": "BIGINT",
+        "float": "DOUBLE PRECISION",
+        "boolean": "BOOLEAN",
+        "time": "TIMESTAMP WITH TIME ZONE",
+        "date": "DATE",
+        "decimal": "NUMERIC",
+        "binary": "BYTEA",
+    }
+    return Dialect("%s", types, import_module(driver).connect, texts=False)
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """Writes tables of answers; the columns before `window` are the keys."""
+
+    dialect: Dialect
+    target: str
+    table: str
+
+    def write(self, answers: pa.Table) -> None:
+        """Write one micro-batch in one transaction."""
+        flat = flattened(answers)
+        names = flat.schema.names
+        put, gone = self._standing(flat, _identity_columns(names))
+        with closing(self.dialect.connect(self.target)) as connection:
+            cursor = connection.cursor()
+            cursor.execute(self._create(flat.schema))
+            self._check(cursor, names)
+            cursor.executemany(self._remove(), gone)
+            cursor.executemany(self._put(names), put)
+            connection.commit()
+
+    def _standing(self, flat: pa.Table, identity: Sequence[str]) -> tuple[list[Any], list[Any]]:
+        """The rows to put and those to remove: of each key and window only its last answer."""
+        newest: dict[str, dict[str, Any]] = {}
+        for row in sorted(flat.to_pylist(), key=lambda row: (row.get("final", True), abs(row["revision"]))):
+            newest[json.dumps([_key_value(row[name]) for name in identity])] = row
+        put = [
+            (key, *(self._value(value) for value in row.values()))
+            for key, row in newest.items()
+            if row["revision"] >= 0
+        ]
+        return put, [(key,) for key, row in newest.items() if row["revision"] < 0]
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, dict | list):
+            return json.dumps(value, default=str)
+        if self.dialect.texts and isinstance(value, date | Decimal):
+            return as_text(value)
+        return value
+
+    def _create(self, schema: pa.Schema) -> str:
+        columns = ", ".join(
+            f"{quoted(f.name)} {self.dialect.types.get(kind_of(f.type), 'TEXT')}" for f in schema
+        )
+        return f"CREATE TABLE IF NOT EXISTS {self._table} ({IDENTITY} TEXT PRIMARY KEY, {columns})"
+
+    def _check(self, cursor: Any, names: Sequence[str]) -> None:
+        cursor.execute(f"SELECT * FROM {self._table} LIMIT 0")  # noqa: S608 - a quoted name
+        there = [column[0] for column in cursor.description]
+        wanted = [IDENTITY, *names]
+        if set(there) != set(wanted):
+            raise BadQuery(
+                f"the table {self.table!r} has the columns {', '.join(there)}, but the answers need "
+                f"{', '.join(wanted)}. Name another table, or drop this one."
+            )
+
+    def _put(self, names: Sequence[str]) -> str:
+        columns = ", ".join(quoted(name) for name in names)
+        marks = ", ".join([self.dialect.mark] * (len(names) + 1))
+        updates = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in names)
+        return (
+            f"INSERT INTO {self._table} ({IDENTITY}, {columns}) VALUES ({marks}) "  # noqa: S608 - quoted names
+            f"ON CONFLICT ({IDENTITY}) DO UPDATE SET {updates}"
+        )
+
+    def _remove(self) -> str:
+        return f"DELETE FROM {self._table} WHERE {IDENTITY} = {self.dialect.mark}"  # noqa: S608 - a quoted name
+
+    @property
+    def _table(self) -> str:
+        return ".".join(quoted(part) for part in self.table.split("."))
+
+
+def flattened(answers: pa.Table) -> pa.Table:
+    """The answers with `window_start` and `window_end` in place of the struct."""
+    columns: dict[str, Any] = {}
+    for name in answers.schema.names:
+        if name == "window":
+            window = answers[name].combine_chunks()
+            columns |= {"window_start": window.field("start"), "window_end": window.field("end")}
+        else:
+            columns[name] = answers[name]
+    return pa.table(columns)
+
+
+def _identity_columns(names: Sequence[str]) -> list[str]:
+    keys = list(names[: names.index("window_end") + 1])
+    return [*keys, "definition"] if "definition" in names else keys
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes any."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def kind_of(type_: pa.DataType) -> str:
+    """The kind of column that a type needs; what is no plain value is a text in JSON."""
+    tests = {
+        "boolean": pa.types.is_boolean,
+        "integer": pa.types.is_integer,
+        "float": pa.types.is_floating,
+        "time": pa.types.is_timestamp,
+        "date": pa.types.is_date,
+        "decimal": pa.types.is_decimal,
+        "binary": pa.types.is_binary,
+    }
+    return next((kind for kind, test in tests.items() if test(type_)), "text")
+
+
+def as_text(value: Any) -> str:
+    """A time in UTC with microseconds, a date, or a decimal, as a text that sorts as it does."""
+    if isinstance(value, datetime):
+        plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return plain.isoformat(" ", "microseconds")
+    return str(value)
+
+
+def _key_value(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else as_text(value)

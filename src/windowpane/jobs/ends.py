@@ -1,0 +1,115 @@
+"""The two ends of a job as its file writes them: the source and the sink."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from windowpane.jobs.document import Node
+from windowpane.jobs.fields import Fields, text_of
+from windowpane.jobs.job import Sink, Source
+
+FILES = ("parquet", "csv", "json", "orc", "text")
+DATABASES = ("sqlite", "postgresql")
+DRIVERS = ("psycopg", "psycopg2")
+_SOURCE = ("format", "path", "schema", "options", "select", "where")
+_SINK = ("format", "path", "table", "options", "partition_by", "rows", "url")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def read_source(node: Node, folder: Path) -> Source:
+    """The source; a local path must be there."""
+    fields = Fields(node, _SOURCE, "source: {format: parquet, path: a-directory}")
+    form = text_of(fields.need("format"))
+    path, schema, options = fields.text("path"), fields.text("schema"), fields.options("options")
+    if form in FILES:
+        path = _existing(fields.need("path"), folder)
+        if schema is None and form != "parquet":
+            raise node.error(
+                f"'schema' is missing, which {form} files need. Write: schema: ts timestamp, k string."
+            )
+    elif path is not None:
+        path = resolved(path, folder)
+    for option in _needed(form):
+        if option not in options:
+            raise (fields.get("options") or node).error(f"the source {form} needs the option {option!r}.")
+    return Source(form, path, schema, options, fields.texts("select") or (), fields.text("where"))
+
+
+def _needed(form: str) -> tuple[str, ...]:
+    return {"socket": ("host", "port"), "kafka": ("kafka.bootstrap.servers",)}.get(form, ())
+
+
+def _existing(node: Node, folder: Path) -> str:
+    path = resolved(text_of(node), folder)
+    if _SCHEME.match(path) or re.search(r"[*?\[{]", path):
+        return path
+    if not Path(path).exists():
+        raise node.error(f"there is no {path!r}. Make the directory, or correct the path.")
+    if Path(path).is_file():
+        raise node.error(
+            f"{path!r} is a file. Give the directory that holds it: new files there are read too."
+        )
+    return path
+
+
+def resolved(path: str, folder: Path) -> str:
+    """A path as Spark takes it: relative ones start from the job file's folder."""
+    return path if _SCHEME.match(path) else str(folder.resolve() / path)
+
+
+def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:
+    """The sink of one query; queries that share a sink get a directory or table each."""
+    fields = Fields(node, _SINK, "sink: {format: parquet, path: a-directory}")
+    form = text_of(fields.need("format"))
+    path, options = fields.text("path"), fields.options("options")
+    if form in FILES or form == "sqlite":
+        path = resolved(text_of(fields.need("path")), folder)
+    elif path is not None:
+        path = resolved(path, folder)
+    if form in DATABASES:
+        path = _database(fields, form, path)
+    elif not alone and form not in {*FILES, "console", "memory"}:
+        raise node.error(f"several queries cannot share the sink {form}. Give each query a sink of its own.")
+    if form in FILES and not alone:
+        path = f"{path}/{query}"
+    if form == "kafka":
+        _need_kafka(fields, options)
+    table = _table(fields, query, alone=alone)
+    return Sink(
+        form, path, table, options, fields.texts("partition_by") or (), fields.whole("rows", 20), node
+    )
+
+
+def _database(fields: Fields, form: str, path: str | None) -> str:
+    if form == "sqlite":
+        assert path is not None
+        if not Path(path).parent.is_dir():
+            raise fields.need("path").error(
+                f"there is no directory {str(Path(path).parent)!r}. Make it first."
+            )
+        return path
+    url = text_of(fields.need("url"))
+    if not any(find_spec(driver) for driver in DRIVERS):
+        raise fields.need("format").error(
+            "no PostgreSQL driver is installed. Install one: pip install 'psycopg[binary]'."
+        )
+    return url
+
+
+def _table(fields: Fields, query: str, *, alone: bool) -> str:
+    node = fields.get("table")
+    if node is None or not alone:
+        return query
+    table = text_of(node)
+    if not _NAME.fullmatch(table):
+        raise node.error(f"{table!r} is no table name. Use letters, digits and underscores.")
+    return table
+
+
+def _need_kafka(fields: Fields, options: dict[str, str]) -> None:
+    for option in ("kafka.bootstrap.servers", "topic"):
+        if option not in options:
+            raise (fields.get("options") or fields.node).error(f"the sink kafka needs the option {option!r}.")

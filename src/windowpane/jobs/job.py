@@ -1,0 +1,83 @@
+"""A job: where rows come from, what is asked of them, where answers go. Frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windowpane.jobs.document import Node
+from windowpane.plan.nodes import AnyAggregate, Emit
+from windowpane.values.windows import Window
+
+TriggerKind = Literal["processing_time", "available_now", "once", "batch"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Spark source by its format; `schema` is DDL text, `select` and `where` are Spark SQL."""
+
+    format: str
+    path: str | None = None
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    select: tuple[str, ...] = ()
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """One query over the job's stream, and the sink that its answers go to."""
+
+    name: str
+    windows: tuple[Window, ...]
+    aggregates: tuple[AnyAggregate, ...]
+    keys: tuple[str, ...] | None
+    emit: Emit
+    sink: Sink
+    node: Node = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where answers go: a Spark format, or `sqlite` and `postgresql` by upsert."""
+
+    format: str
+    path: str | None = None
+    table: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    rows: int = 20
+    node: Node | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When micro-batches are made; `batch` reads everything as one batch job and closes every window."""
+
+    kind: TriggerKind = "processing_time"
+    every: int = 1_000_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """A whole job file. `stream` holds the arguments of `wp.stream` but for the source."""
+
+    source: Source
+    stream: Mapping[str, Any]
+    queries: tuple[QuerySpec, ...]
+    trigger: Trigger
+    checkpoint: str | None
+    master: str | None
+    spark: Mapping[str, str]
+    document: Node = field(compare=False, repr=False)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether Spark runs it as a stream."""
+        return self.trigger.kind != "batch"
+
+    def section(self, name: str) -> Node:
+        """A top-level part of the file, or the whole where it is not there."""
+        assert isinstance(self.document.value, dict)
+        return self.document.value.get(name, self.document)

@@ -1,0 +1,62 @@
+"""A Spark session for programs of our own, and how Spark's long errors are told in a line."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+
+ERRORS = (PySparkException, Py4JError)
+"""What Spark raises."""
+DEFAULTS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stopTimeout": "8s",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+MASTER = "local[2]"
+
+
+def open_session(name: str, master: str | None, settings: Mapping[str, str], log: str) -> SparkSession:
+    """A session with our defaults, where the settings do not say otherwise."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name).master(master or settings.get("spark.master", MASTER))
+    for key, value in {**DEFAULTS, **settings}.items():
+        if key != "spark.master":
+            builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(log)
+    return session
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in a line: our own error within Spark's if there is one, else Spark's first words."""
+    text = str(error)
+    own = re.findall(r"windowpane\.[\w.]*errors\.\w+: (.+)", text)
+    if own:
+        return str(own[-1]).strip()
+    raised = re.findall(r"^(?:\w+\.)*(?:\w*Error|\w*Exception): (.+)$", text, re.MULTILINE)
+    if "Traceback (most recent call last)" in text and raised:
+        return str(raised[-1]).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+OBSERVED = "windowpane"
+
+
+def observed(answers: DataFrame) -> DataFrame:
+    """Answers that are counted as they pass: `rows`, and the end of the newest `window`."""
+    newest = F.max(F.col("window.end")).cast("string").alias("newest")
+    return answers.observe(OBSERVED, F.count(F.lit(1)).alias("rows"), newest)
