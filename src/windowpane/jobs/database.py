@@ -73,10 +73,17 @@ class Upsert:
         put, gone = self._standing(flat, _identity_columns(names))
         with closing(self.dialect.connect(self.target)) as connection:
             cursor = connection.cursor()
-            cursor.execute(self._create(flat.schema))
-            self._check(cursor, names)
             cursor.executemany(self._remove(), gone)
             cursor.executemany(self._put(names), put)
+            connection.commit()
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make the table if it is not there; an error if it has other columns than the answers."""
+        flat = flattened(schema.empty_table()).schema
+        with closing(self.dialect.connect(self.target)) as connection:
+            cursor = connection.cursor()
+            cursor.execute(self._create(flat))
+            self._check(cursor, flat.names)
             connection.commit()
 
     def _standing(self, flat: pa.Table, identity: Sequence[str]) -> tuple[list[Any], list[Any]]:

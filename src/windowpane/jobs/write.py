@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from windowpane.jobs.database import Upsert, postgresql, sqlite
+from windowpane.jobs.fields import located
 from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
 from windowpane.jobs.show import table_text
+from windowpane.spark import schema_of
 from windowpane.spark.session import observed
 
 EachBatch = Callable[[Any, int], None]
@@ -21,7 +23,7 @@ def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
     writer = writer.trigger(**_trigger(job.trigger))
     if job.checkpoint is not None:
         writer = writer.option("checkpointLocation", f"{job.checkpoint}/{spec.name}")
-    each = each_batch(spec)
+    each = each_batch(spec, answers)
     if each is not None:
         return writer.foreachBatch(each).start()
     writer = writer.format(sink.format).options(**_options(sink))
@@ -32,7 +34,7 @@ def write_once(spec: QuerySpec, answers: Any) -> None:
     """Write the answers of a batch job."""
     sink = spec.sink
     frame = shaped(spec, answers)
-    each = each_batch(spec)
+    each = each_batch(spec, answers)
     if each is not None:
         each(frame, 0)
     elif sink.format == "memory":
@@ -42,7 +44,7 @@ def write_once(spec: QuerySpec, answers: Any) -> None:
         (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).save()
 
 
-def each_batch(spec: QuerySpec) -> EachBatch | None:
+def each_batch(spec: QuerySpec, answers: Any) -> EachBatch | None:
     """What to do with each micro-batch, where no Spark sink does it."""
     sink = spec.sink
     if sink.format == "console":
@@ -52,6 +54,7 @@ def each_batch(spec: QuerySpec) -> EachBatch | None:
         assert sink.table is not None
         dialect = sqlite() if sink.format == "sqlite" else postgresql()
         upsert = Upsert(dialect, sink.path, sink.table)
+        located(sink.node or spec.node, lambda: upsert.prepare(schema_of(answers)))
         return lambda frame, _: upsert.write(frame.toArrow())
     return None
 

@@ -1,0 +1,120 @@
+"""Jobs on Spark: from files into SQLite and parquet; and one that is interrupted and goes on."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.spark.harness import build, events, rows, write_files
+from windowpane.jobs import BadJob, load
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
+
+JOB = """\
+source: {format: parquet, path: in, options: {maxFilesPerTrigger: 1}}
+stream: {time: ts, keys: k, delay: 2 s}
+queries:
+  - name: files
+    window: tumbling(7 s)
+    aggregates: [count(), total = sum(v)]
+    sink: {format: parquet, path: out}
+  - name: rows
+    window: tumbling(7 s)
+    aggregates: [count(), total = sum(v)]
+    sink: {format: sqlite, path: out.db, table: answers}
+checkpoint: state
+"""
+
+
+def written(tmp_path):
+    """The rows of both sinks: (key, start of the window, count, total)."""
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        return connection.execute("SELECT k, window_start, count, total FROM answers").fetchall()
+
+
+def test_a_job_fills_sqlite_and_parquet_and_goes_on_from_its_checkpoint(spark, tmp_path):
+    import windowpane as wp
+    from windowpane.jobs.run import FINISHED, run
+
+    parts = write_files(tmp_path / "in", events(), files=4)
+    late = [tmp_path / "in" / f"{i:02d}.parquet" for i in (2, 3)]
+    for file in late:
+        file.rename(tmp_path / file.name)
+    (tmp_path / "job.yaml").write_text(JOB + "trigger: available_now\n", "utf-8")
+    job = load(tmp_path / "job.yaml")
+    reported = []
+    assert run(job, spark, threading.Event(), reported.append) == FINISHED
+    for file in late:
+        (tmp_path / file.name).rename(file)
+    assert run(job, spark, threading.Event(), reported.append) == FINISHED
+
+    runner = build(None, wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).start()
+    expected = sorted(row for part in parts for row in rows(runner.push(part).tables["query"]))
+    assert rows(spark.read.parquet(str(tmp_path / "out")).toArrow()) == expected
+    assert len(written(tmp_path)) == len(expected)
+    assert {p.query for progress in reported for p in progress} == {"files", "rows"}
+    assert max(p.rows for progress in reported for p in progress) == 600
+
+
+def test_a_batch_job_closes_every_window(spark, tmp_path):
+    import windowpane as wp
+    from windowpane.jobs.run import FINISHED, run
+
+    write_files(tmp_path / "in", events(), files=2)
+    text = JOB.replace("checkpoint: state\n", "trigger: batch\n")
+    (tmp_path / "job.yaml").write_text(text, "utf-8")
+    assert run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None) == FINISHED
+    whole = build(events(), wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).run().table
+    assert rows(spark.read.parquet(str(tmp_path / "out")).toArrow()) == rows(whole)
+    assert len(written(tmp_path)) == whole.num_rows
+
+
+def test_errors_of_spark_and_the_sink_are_told_with_their_line(spark, tmp_path):
+    from windowpane.jobs.run import run
+
+    write_files(tmp_path / "in", events(), files=1)
+    with sqlite3.connect(tmp_path / "out.db") as connection:
+        connection.execute("CREATE TABLE answers (x)")
+    cases = {
+        (1, "nonsense"): JOB.replace("format: parquet, path: in", "format: nonsense, path: in"),
+        (1, "nothing"): JOB.replace("path: in,", "path: in, where: nothing > 1,"),
+        (11, "the table 'answers' has the columns x"): JOB + "trigger: available_now\n",
+    }
+    for (line, words), text in cases.items():
+        (tmp_path / "job.yaml").write_text(text, "utf-8")
+        with pytest.raises(BadJob, match=rf"job\.yaml:{line}: (?s:.*){words}"):
+            run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_job_within_ten_seconds(tmp_path, number):
+    job = tmp_path / "rate.yaml"
+    job.write_text((EXAMPLES / "rate.yaml").read_text("utf-8"), "utf-8")
+    with (tmp_path / "out.txt").open("w") as out, (tmp_path / "err.txt").open("w") as err:
+        command = [sys.executable, "-m", "windowpane", "run", str(job)]
+        program = subprocess.Popen(command, stdout=out, stderr=err, env=os.environ, start_new_session=True)
+        try:
+            wait_for(lambda: "window_start" in (tmp_path / "out.txt").read_text(), program)
+            asked = time.monotonic()
+            program.send_signal(number)
+            assert program.wait(timeout=30) == 130
+            assert time.monotonic() - asked < 10
+        finally:
+            program.kill()
+    assert "Traceback" not in (tmp_path / "err.txt").read_text()
+
+
+def wait_for(there, program, seconds=300):
+    """Until something is there, while the program runs."""
+    end = time.monotonic() + seconds
+    while not there():
+        assert program.poll() is None, "the program ended"
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.2)
