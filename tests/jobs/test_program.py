@@ -68,4 +68,6 @@ windowpane.values.errors.Overflow: the sum does not fit.
 JVM stacktrace:"""
     assert reason(RuntimeError(text)) == "the sum does not fit."
     assert reason(RuntimeError("Traceback (most recent call last):\n a\nOSError: disk full\n")) == "disk full"
+    java = "An error occurred while calling o1.load.\n: org.apache.spark.E: [NOT_FOUND] no x\n\tat y"
+    assert reason(RuntimeError(java)) == "[NOT_FOUND] no x"
     assert reason(RuntimeError("\n[PATH_NOT_FOUND] no such path\nmore")) == "[PATH_NOT_FOUND] no such path"

@@ -50,6 +50,8 @@ def reason(error: BaseException) -> str:
     if "Traceback (most recent call last)" in text and raised:
         return str(raised[-1]).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return re.sub(r"^:? ?[\w.$]+: ", "", lines[1])  # what Java raised, without the name of its class
     return lines[0] if lines else type(error).__name__
 
 
