@@ -34,8 +34,9 @@ demo: $(STAMP)
 	@$(BIN)/windowpane demo
 
 test: $(STAMP)
-	@bash scripts/java.sh --warn
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	@bash scripts/java.sh
+	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
+	$(BIN)/python -m pytest -m spark
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,9 +1,8 @@
-"""Settings of every test run: UTC, hypothesis profiles, and one worker for all Spark tests."""
+"""Settings of every test run: UTC and hypothesis profiles."""
 
 import os
 import time
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["TZ"] = "UTC"
@@ -19,9 +18,3 @@ settings.register_profile(
 )
 settings.register_profile("deep", settings.get_profile("quick"), max_examples=1_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))

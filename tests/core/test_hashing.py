@@ -147,6 +147,7 @@ def test_hashes_are_the_same_without_numba():
     code = (
         "import sys; sys.modules['numba'] = None\n"
         "import pyarrow as pa, warnings; warnings.simplefilter('error')\n"
+        "warnings.filterwarnings('ignore', 'Numba is not installed')\n"
         "from windowpane.core.hashing import hash_columns\n"
         "from windowpane.core.keys import KeyIndex\n"
         "a = pa.array(['', 'a', 'windowpane is long', None]); b = pa.array([1, -5, None, 2])\n"

@@ -33,6 +33,8 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.pending import TIE
 from windowpane.core.results import Lowering, result_table
+from windowpane.core.rows import Rows, combined
+from windowpane.core.slice_lane import SliceLane
 from windowpane.core.snapshot import operator_blocks, restore_operator
 
 
@@ -106,6 +108,23 @@ class Operator:
         tables = self._lower(emissions)
         self._forget_keys()
         self._forget_texts()
+        return tables
+
+    def step_rows(self, keys: Sequence[pa.Array], rows: Rows, moment: Moment) -> dict[str, list[pa.Table]]:
+        """As `step`, for the only lane's slices, folded elsewhere; `rows.key` points into `keys`.
+
+        Rows may come in any order, repeat a slice and be cut finer than the lane's own.
+        """
+        (entry,) = self.lanes
+        if not isinstance(entry.lane, SliceLane):
+            raise TypeError("only slices can be folded elsewhere")
+        ids = self._index(entry.grouping).encode(keys, int(rows.key.max(initial=-1)) + 1)
+        start = entry.lane.spec.window_edges.floor(rows.start) if len(rows) else rows.start
+        fresh = combined(entry.lane.spec.layout, Rows(start, ids[rows.key], rows.partials))
+        lane, answers = entry.lane.step_rows(fresh, self._group(entry), moment)
+        self.lanes[0] = replace(entry, lane=lane)
+        tables = self._lower([(entry, answer) for answer in answers])
+        self._forget_keys()
         return tables
 
     def _forget_keys(self) -> None:

@@ -113,6 +113,15 @@ def reduce_runs(layout: Layout, table: Rows, heads: Ints) -> Rows:
     )
 
 
+def combined(layout: Layout, table: Rows) -> Rows:
+    """Rows in any order as a table sorted by (start, key), with one row for each slice and key."""
+    if len(table) == 0:
+        return table
+    moved = table.take(np.lexsort((table.key, table.start)))
+    change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
+    return reduce_runs(layout, moved, np.concatenate([[0], np.nonzero(change)[0] + 1]))
+
+
 def by_key(table: Rows, n_keys: int) -> Rows:
     """The same rows sorted by (key, start), from rows sorted by (start, key)."""
     order = key_order(table.key, n_keys)

@@ -26,7 +26,7 @@ from windowpane.core.emission import (
 from windowpane.core.extents import extents, relocate
 from windowpane.core.fold import fold
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
-from windowpane.core.rows import Layout, Rows, by_key, no_rows, reduce_runs
+from windowpane.core.rows import Layout, Rows, by_key, combined, no_rows
 from windowpane.core.sessions import Sessions
 from windowpane.core.slices import SliceTable
 from windowpane.values.windows import Landmark, Session
@@ -82,7 +82,10 @@ class SliceLane:
 
     def step(self, tuples: Tuples, group: Group, moment: Moment) -> tuple[SliceLane, list[Emission]]:
         """Fold a batch in, answer what closed, forget what no window needs."""
-        fresh = self.rows_of(tuples, group.n_keys)
+        return self.step_rows(self.rows_of(tuples, group.n_keys), group, moment)
+
+    def step_rows(self, fresh: Rows, group: Group, moment: Moment) -> tuple[SliceLane, list[Emission]]:
+        """As `step`, for a batch that was folded already."""
         lane, answers = self.insert(fresh, group.n_keys).answer(fresh, group.n_keys, moment, self.table)
         return lane.forget(moment), answers
 
@@ -104,10 +107,7 @@ class SliceLane:
         if len(rows) == 0 or self.spec.window_edges is self.spec.fold_edges:
             return rows
         start = self.spec.window_edges.floor(rows.start)
-        order = np.lexsort((rows.key, start))
-        moved = Rows(start, rows.key, rows.partials).take(order)
-        change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
-        return reduce_runs(self.spec.layout, moved, np.concatenate([[0], np.nonzero(change)[0] + 1]))
+        return combined(self.spec.layout, Rows(start, rows.key, rows.partials))
 
     def answer(
         self, fresh: Rows, n_keys: int, moment: Moment, earlier: SliceTable

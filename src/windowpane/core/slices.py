@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from windowpane.core.arrays import Ints
-from windowpane.core.rows import Layout, Rows, by_key, merge, no_rows, reduce_runs, roll_up, stack
+from windowpane.core.rows import Layout, Rows, by_key, combined, merge, no_rows, roll_up, stack
 
 SEGMENT_ROWS = 8192
 
@@ -133,10 +133,7 @@ def _based(layout: Layout, rows: Rows, landmarks: Ints) -> Rows:
     """One row for each key and landmark; rows below the first landmark are in no window."""
     at = np.searchsorted(landmarks, rows.start, side="right") - 1
     rows, at = rows.take(at >= 0), at[at >= 0]
-    moved = Rows(landmarks[at], rows.key, rows.partials).take(np.lexsort((rows.key, landmarks[at])))
-    change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
-    heads = np.concatenate([[0], np.nonzero(change)[0] + 1]) if len(moved) else np.empty(0, np.int64)
-    return reduce_runs(layout, moved, heads)
+    return combined(layout, Rows(landmarks[at], rows.key, rows.partials))
 
 
 def _cut(layout: Layout, rows: Rows) -> tuple[Segment, ...]:

@@ -18,9 +18,15 @@ from windowpane.core.hashing import hash_columns
 from windowpane.spark.progress import Rule
 
 ENVELOPE = pa.schema(
-    [("bucket", pa.int32()), ("payload", pa.binary()), ("cells", pa.binary()), ("marked", pa.int64())]
+    [
+        ("bucket", pa.int32()),
+        ("kind", pa.string()),
+        ("payload", pa.binary()),
+        ("cells", pa.binary()),
+        ("marked", pa.int64()),
+    ]
 )
-ENVELOPE_DDL = "bucket int, payload binary, cells binary, marked bigint"
+ENVELOPE_DDL = "bucket int, kind string, payload binary, cells binary, marked bigint"
 
 
 @dataclass(frozen=True)
@@ -42,19 +48,21 @@ class Packer:
         marked = NEVER
         for batch in batches:
             if batch.num_rows:
-                time, placed = self._times(batch)
-                markers = self._markers(batch, placed)
+                time, placed = self.times(batch)
+                markers = self.markers(batch, placed)
                 marked = max(marked, int(time[markers].max(initial=NEVER)))
                 cells.append(self.rule.cells(time[placed & ~markers]))
                 yield self._payloads(batch.filter(pa.array(~markers)) if markers.any() else batch)
-        yield self._punctuation(np.concatenate(cells) if cells else np.empty((0, 3), np.int64), marked)
+        yield self.punctuation(np.concatenate(cells) if cells else np.empty((0, 3), np.int64), marked)
 
-    def _times(self, batch: pa.RecordBatch) -> tuple[Ints, Bools]:
+    def times(self, batch: pa.RecordBatch) -> tuple[Ints, Bools]:
+        """The times of a batch, and which of them have a place."""
         time, valid, bad = read_time(batch.column(self.time), self.time)
         placed = np.ones(len(time), np.bool_) if valid is None else valid.copy()
         return time, placed if bad is None else placed & ~bad
 
-    def _markers(self, batch: pa.RecordBatch, placed: Bools) -> Bools:
+    def markers(self, batch: pa.RecordBatch, placed: Bools) -> Bools:
+        """Which rows are punctuation and no data."""
         if self.rule.marker is None:
             return np.zeros(batch.num_rows, np.bool_)
         column = read_column(batch.column(self.rule.marker), self.rule.marker)
@@ -64,7 +72,7 @@ class Packer:
     def _payloads(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         n = len(self.labels)
         if n == 1 or not self.keys:
-            return _envelope([self.labels[0]], [write_batch(batch)])
+            return envelope([self.labels[0]], [write_batch(batch)], ["rows"])
         bucket = (hash_columns([batch.column(name) for name in self.keys])[0] % np.uint64(n)).astype(np.int64)
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=n)
@@ -72,13 +80,15 @@ class Packer:
         ends = np.cumsum(counts)
         some = np.nonzero(counts)[0]
         payloads = [write_batch(sorted_.slice(int(ends[b] - counts[b]), int(counts[b]))) for b in some]
-        return _envelope([self.labels[b] for b in some], payloads)
+        return envelope([self.labels[b] for b in some], payloads, ["rows"] * len(some))
 
-    def _punctuation(self, cells: Ints, marked: int) -> pa.RecordBatch:
+    def punctuation(self, cells: Ints, marked: int) -> pa.RecordBatch:
+        """What a task saw, for every bucket."""
         n = len(self.labels)
         return pa.record_batch(
             [
                 pa.array(self.labels, pa.int32()),
+                pa.nulls(n, pa.string()),
                 pa.nulls(n, pa.binary()),
                 pa.array([cells.astype(np.int64).tobytes()] * n, pa.binary()),
                 pa.array([None if marked == NEVER else marked] * n, pa.int64()),
@@ -87,17 +97,17 @@ class Packer:
         )
 
 
-def _envelope(labels: list[int], payloads: list[bytes]) -> pa.RecordBatch:
+def envelope(labels: list[int], payloads: list[bytes], kinds: list[str]) -> pa.RecordBatch:
+    """Rows that carry payloads to buckets."""
     n = len(labels)
-    return pa.record_batch(
-        [
-            pa.array(labels, pa.int32()),
-            pa.array(payloads, pa.binary()),
-            pa.nulls(n, pa.binary()),
-            pa.nulls(n, pa.int64()),
-        ],
-        schema=ENVELOPE,
-    )
+    columns = [
+        pa.array(labels, pa.int32()),
+        pa.array(kinds, pa.string()),
+        pa.array(payloads, pa.binary()),
+        pa.nulls(n, pa.binary()),
+        pa.nulls(n, pa.int64()),
+    ]
+    return pa.record_batch(columns, schema=ENVELOPE)
 
 
 def write_batch(batch: pa.RecordBatch) -> bytes:

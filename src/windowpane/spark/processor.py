@@ -49,8 +49,7 @@ class WindowProcessor(StatefulProcessor):
         bucket, digests, version = self._load(key)
         received = Received()
         for frame in rows:
-            for payload, cells, marked in zip(frame["payload"], frame["cells"], frame["marked"], strict=True):
-                received.add(payload, cells, None if pd.isna(marked) else int(marked))
+            received.add(frame)
         tables = bucket.step(received)
         self._store(key, bucket, digests, version + 1)
         for table in tables.values():

@@ -19,6 +19,7 @@ from windowpane.spark.bucket import Bucket, Received, result_schema
 from windowpane.spark.pack import ENVELOPE_DDL, Packer
 from windowpane.spark.processor import WindowProcessor, flat_schema, to_frame
 from windowpane.spark.progress import Rule, rule_of
+from windowpane.spark.reduce import Reducer, reducible
 from windowpane.values.windows import LastRows, PerRow, Rows
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def to_spark(query: Query, *, buckets: int | None = None) -> DataFrame:
     count = buckets or int(session.conf.get("spark.sql.shuffle.partitions"))
     labels = bucket_labels(session, count) if keys else (0,)
     packer = Packer(plan.stream.time, keys, labels, rule)
+    if reducible(plan):
+        packer = Reducer(plan.stream.time, keys, labels, rule, plan)
     packed = source.select(*plan.stream.columns).mapInArrow(packer, ENVELOPE_DDL)
     operator = compile_plan(plan)[0]
     schema = flat_schema(result_schema(operator, plan.queries[0].name))
@@ -64,9 +67,7 @@ def _whole(plan: Plan, rule: Rule) -> Any:
     """The batch job: a bucket takes everything in at once and closes every window."""
 
     def run(frame: Any) -> Any:
-        received = Received()
-        for payload, cells, marked in zip(frame["payload"], frame["cells"], frame["marked"], strict=True):
-            received.add(payload, cells, None if marked != marked or marked is None else int(marked))  # noqa: PLR0124 - NaN
+        received = Received().add(frame)
         bucket = Bucket(plan, rule)
         return to_frame(next(iter(bucket.step(received, end=True).values())))
 
