@@ -1,4 +1,4 @@
-"""The Spark path without Spark: tasks pack or reduce, buckets answer; any split into tasks and buckets agrees."""
+"""The Spark path without Spark: tasks pack or reduce, buckets answer; every split of the work agrees."""
 
 import numpy as np
 import pyarrow as pa
