@@ -8,6 +8,7 @@ that later, so that one absurd first row, too early or too late, cannot poison t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,6 +152,13 @@ class Clock:
     def end(self) -> int:
         """The stream ends: the bound is above every time."""
         return self.punctuate(ALWAYS)
+
+    def copy(self) -> Clock:
+        """A clock that stands where this one does and moves by itself."""
+        other = copy(self)
+        other._clock, other._last = self._clock.copy(), self._last.copy()
+        other._sources, other._rings = self._sources.copy(), self._rings.copy()
+        return other
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain lists and ints, fit for JSON."""

@@ -78,6 +78,8 @@ class Gate:
         for name, kind in self.stream.types:
             if name not in names:
                 raise unknown_column(name, "the batch", names)
+            if names.count(name) > 1:
+                raise BadQuery(f"the batch has two columns {name!r}. Rename or drop one of them first.")
             if batch.schema.field(name).type != kind:
                 found = batch.schema.field(name).type
                 raise wrong_type(
@@ -143,6 +145,8 @@ class Gate:
         ids = self._sources.encode([batch.column(self._melded.source)], batch.num_rows)
         if listed and len(self._sources) > listed:
             unknown = self._sources.values(np.array([listed]))[0][0].as_py()
+            # it must not stand in the way of later batches
+            self._sources.compact(np.arange(len(self._sources)) < listed)
             raise BadQuery(
                 f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources."
             )

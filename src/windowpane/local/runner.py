@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Self
@@ -47,7 +48,10 @@ class Runner:
         self._empty: dict[str, pa.Table] = {}
 
     def push(self, data: object, *, now: int | None = None) -> Step:
-        """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats."""
+        """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats.
+
+        A batch that fails leaves the run as it was, so that it can be pushed again once it is mended.
+        """
         self._check_open()
         if now is not None:
             now = _clock(now)
@@ -59,24 +63,29 @@ class Runner:
     def punctuate(self, bound: int | datetime | date) -> Step:
         """Promise that no later row is below `bound`."""
         self._check_open()
-        before = self.gate.clock.bound
-        self.gate.clock.punctuate(_as_measure(bound, self.plan.stream.time))
-        return self._advance(before)
+        measure = _as_measure(bound, self.plan.stream.time)
+        with self._or_nothing():
+            before = self.gate.clock.bound
+            self.gate.clock.punctuate(measure)
+            return self._advance(before)
 
     def tick(self, now: int) -> Step:
         """Tell the caller's clock, in microseconds, so that heartbeats can move the punctuation."""
         self._check_open()
-        before = self.gate.clock.bound
-        self.gate.clock.tick(_clock(now))
-        return self._advance(before)
+        with self._or_nothing():
+            before = self.gate.clock.bound
+            self.gate.clock.tick(_clock(now))
+            return self._advance(before)
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out."""
         self._check_open()
-        before = self.gate.clock.bound
-        self.gate.clock.end()
+        with self._or_nothing():
+            before = self.gate.clock.bound
+            self.gate.clock.end()
+            step = self._advance(before)
         self.closed = True
-        return self._advance(before)
+        return step
 
     def snapshot(self) -> Snapshot:
         """The state as it is now; a run that goes on from it gives the same answers as this one will."""
@@ -147,13 +156,27 @@ class Runner:
         return self.operator.nbytes
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
-        before = self.gate.clock.bound
-        admitted = self.gate.admit(batch, now)
+        with self._or_nothing():
+            before = self.gate.clock.bound
+            admitted = self.gate.admit(batch, now)
+            tables = self.operator.step(
+                admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
+            )
         self.counts += admitted.counts
-        tables = self.operator.step(
-            admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
-        )
         return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
+
+    @contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        """Undo a step that fails, such as by an overflow: its rows and the windows it closed are not lost.
+
+        Lanes are values. Keys and texts that the step brought stay known, until they are forgotten as others.
+        """
+        clock, lanes = self.gate.clock.copy(), list(self.operator.lanes)
+        try:
+            yield
+        except BaseException:
+            self.gate.clock, self.operator.lanes = clock, lanes
+            raise
 
     def _advance(self, before: int) -> Step:
         empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]
@@ -196,6 +219,8 @@ class QueryRunner(Runner):
 
     def answers(self, step: Step) -> pa.Table:
         """The answers of a step."""
+        if not step.tables:
+            raise BadQuery("there are no answers: the query was removed from this run.")
         return next(iter(step.tables.values()))
 
 
