@@ -111,7 +111,11 @@ def _check_names(columns: list[str]) -> None:
 def _names(keys: str | Iterable[str]) -> tuple[str, ...]:
     if not isinstance(keys, Iterable):
         raise BadQuery(f"keys is {keys!r}. Give the name of a column or a list of names; none: keys=().")
-    return (keys,) if isinstance(keys, str) else tuple(keys)
+    names = (keys,) if isinstance(keys, str) else tuple(keys)
+    for name in names:
+        if names.count(name) > 1:
+            raise BadQuery(f"keys names {name!r} twice. Name each key column once.")
+    return names
 
 
 def _length(name: str, duration: Duration) -> int:

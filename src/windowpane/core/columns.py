@@ -270,12 +270,18 @@ def to_batches(source: object) -> Iterator[pa.RecordBatch]:
 
 def without_views(schema: pa.Schema) -> pa.Schema:
     """The schema with view types (Polars has them) as large ones, which every Arrow function can take."""
+    return pa.schema([field.with_type(_without_view(field.type)) for field in schema])
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
     large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return pa.schema([field.with_type(large.get(field.type, field.type)) for field in schema])
+    return large.get(kind, kind)
 
 
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if not any(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) for kind in batch.schema.types):
+    if all(_without_view(kind) == kind for kind in batch.schema.types):
         return batch
     return batch.cast(without_views(batch.schema))
 
