@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints
 from windowpane.core.extents import Extents, WindowList
 from windowpane.core.ledger import Ledger, Windows
-from windowpane.core.rows import Layout, Rows, no_rows
+from windowpane.core.rows import Layout, Rows, key_order, no_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Group:
         return np.zeros(len(key), np.int64) if self.scope_of_key is None else self.scope_of_key[key]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Emission:
     """Answers of one lane: windows of keys, and for each the rows `[low, high)` of a table.
 
@@ -74,6 +75,26 @@ class Emission:
 
     def __len__(self) -> int:
         return len(self.low)
+
+    def of(self, first: int, last: int) -> Ints:
+        """The positions of the answers to definitions `first` to `last`, in order."""
+        low, high = self._definitions
+        if first <= low and high <= last:
+            return np.arange(len(self))
+        order, definition = self._by_definition
+        return order[np.searchsorted(definition, first) : np.searchsorted(definition, last, side="right")]
+
+    @cached_property
+    def _definitions(self) -> tuple[int, int]:
+        definition = self.windows.definition
+        return (int(definition.min()), int(definition.max())) if len(definition) else (0, -1)
+
+    @cached_property
+    def _by_definition(self) -> tuple[Ints, Ints]:
+        """The answers by definition, once for all queries: each of a thousand must not look at every one."""
+        definition = self.windows.definition
+        order = key_order(definition, self._definitions[1] + 1)
+        return (np.arange(len(self)), definition) if order is None else (order, definition[order])
 
 
 def first_answers(

@@ -55,7 +55,7 @@ def reach(window: Forward, known: Known, settled: int, n_scopes: int) -> Bools:
         case LastRows():
             below = np.bincount(known.scope[time < settled], minlength=n_scopes)
             first = np.full(n_scopes, ALWAYS, np.int64)
-            np.minimum.at(first, known.scope, known.rank)
+            first[known.scope[::-1]] = known.rank[::-1]  # ranks rise, so the first of a scope stays
             return known.rank >= (first + below)[known.scope] - window.size
         case ContextAwareWindow():
             return time >= settled - window.horizon
@@ -85,6 +85,8 @@ def _last_rows(window: LastRows, known: Known, after: int, upto: int, *, scoped:
     latest = (int(time[-1]) - window.origin) // window.every + 1
     first = (max(after, int(time[0])) - window.origin) // window.every + 1
     last = latest if upto == ALWAYS else (upto - window.origin) // window.every
+    if last < first:
+        return none, none, none, none, none
     ticks = window.origin + np.arange(first, last + 1, dtype=np.int64) * window.every
     order = np.argsort(known.scope, kind="stable") if scoped else np.arange(len(time))
     scope = known.scope[order]

@@ -90,6 +90,23 @@ def empty_ledger() -> Ledger:
 
 def _match(known: Windows, asked: Windows) -> Ints:
     """For each asked window its index among the known ones; -1 where it is unknown."""
+    out = np.full(len(asked), -1, np.int64)
+    if len(known) == 0 or len(asked) == 0:
+        return out
+    # a few revisions among many answers: only those that end where the others do can match
+    mine, theirs = _ending_within(known, asked), _ending_within(asked, known)
+    match = _match_sorted(known.take(mine), asked.take(theirs))
+    out[theirs] = np.where(match >= 0, mine[np.maximum(match, 0)], -1) if len(mine) else -1
+    return out
+
+
+def _ending_within(some: Windows, others: Windows) -> Ints:
+    """The positions of the windows whose end lies in the range of the others' ends."""
+    return np.nonzero((some.end >= others.end.min()) & (some.end <= others.end.max()))[0]
+
+
+def _match_sorted(known: Windows, asked: Windows) -> Ints:
+    """As `_match`, by sorting both."""
     n = len(known)
     out = np.full(len(asked), -1, np.int64)
     if n == 0 or len(asked) == 0:

@@ -32,7 +32,7 @@ from windowpane.core.kernels import ranks as kernels
 from windowpane.core.ledger import Ledger, empty_ledger
 from windowpane.core.ordered_lane import tuple_bytes
 from windowpane.core.pending import Settling, settle
-from windowpane.core.rows import Layout, Rows
+from windowpane.core.rows import Layout, Rows, no_rows
 from windowpane.core.slices import SliceTable
 from windowpane.values.windows import Rows as RowsWindow
 from windowpane.values.windows import Sliding
@@ -175,6 +175,8 @@ class RankLane:
         return WindowList(definition, start, end, start, end, scope)
 
     def _extents(self, view: SliceTable, listed: WindowList, group: Group) -> tuple[Rows, Extents]:
+        if len(listed) == 0:  # most small batches close none, and must not cost what the table costs
+            return no_rows(self.spec.layout), extents(no_rows(self.spec.layout), listed)
         table = view.for_windows(np.sort(np.concatenate([listed.low, listed.high])), group.n_keys)
         return table, extents(table, listed, group.scope_of_key if self.spec.scoped else None)
 

@@ -46,7 +46,7 @@ def result_table(
     lowering: Lowering, emission: Emission, index: KeyIndex, grouping: tuple[str, ...], take: TakeValues
 ) -> pa.Table | None:
     """The rows of one query in an emission; None if it has none."""
-    at = _mine(emission.windows.definition, lowering.definitions)
+    at = emission.of(lowering.definitions[0], lowering.definitions[-1])
     if len(at) == 0:
         return None
     windows = emission.windows if len(at) == len(emission) else emission.windows.take(at)
@@ -62,13 +62,6 @@ def result_table(
         columns.append(pa.array(np.full(len(at), emission.final)))
     kinds = [(name, keys[name].type) for name in grouping]
     return pa.Table.from_arrays(columns, schema=lowering.schema(kinds))
-
-
-def _mine(definition: Ints, own: tuple[int, ...]) -> Ints:
-    """The positions of a query's own windows; its numbers follow one another."""
-    if len(definition) and own[0] <= definition.min() and definition.max() <= own[-1]:
-        return np.arange(len(definition))
-    return np.nonzero((definition >= own[0]) & (definition <= own[-1]))[0]
 
 
 def _values(
