@@ -130,9 +130,3 @@ def test_windows_are_frozen_and_equal_by_value_so_that_they_can_be_shared():
     assert hash(window) == hash(w.sliding(10, 5))
     with pytest.raises(FrozenInstanceError):
         window.size = 3
-
-
-def test_describe_lists_the_definitions():
-    assert w.describe([w.rows(2), w.session(3)]) == (
-        "Rows(size=2, slide=2, order='time', partition=()), Session(gap=3, on=None)"
-    )

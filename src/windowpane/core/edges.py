@@ -53,13 +53,6 @@ class Edges:
             best = np.maximum(best, np.array([_floor_of(window, int(t)) for t in times], np.int64))
         return np.where(best == NEVER, times, best)
 
-    def after(self, time: int) -> int:
-        """The first edge above a time."""
-        found = [int(p + ((time - p) // q + 1) * q) for p, q in zip(self.phase, self.period, strict=True)]
-        found += [int(c) for c in self.cuts if c > time][:1]
-        found += [window.next_edge(time) for window in self.custom]
-        return min(found)
-
 
 def edges_of(windows: Iterable[ContextFree | Session], cuts: Iterable[int] = ()) -> Edges:
     """The edges that let every one of these windows be put together from slices."""

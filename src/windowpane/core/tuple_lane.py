@@ -19,7 +19,6 @@ from windowpane.core.emission import (
     first_answers,
     identities,
     reconcile,
-    shifted,
 )
 from windowpane.core.extents import Extents, WindowList, extents
 from windowpane.core.forward import ARRIVAL, Forward, Known, closing_time, list_windows, reach
@@ -155,7 +154,7 @@ class TupleLane:
     def _forget(self, known: Known, moment: Moment) -> TupleLane:
         if moment.bound == ALWAYS:
             return replace(self, kept=no_tuples(), ledger=empty_ledger())
-        settled = shifted(moment.bound, moment.lateness)
+        settled = moment.settled
         ledger = self.ledger.select(self.ledger.closes > settled) if len(self.ledger) else self.ledger
         if settled == NEVER or len(self.kept) == 0:
             return replace(self, ledger=ledger)

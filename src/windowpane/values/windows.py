@@ -2,13 +2,13 @@
 
 Windows are half-open `[start, end)` on an int64 measure (microseconds for time), except
 slide-by-tuple windows, which are `(t - size, t]`. What each definition means is written down as
-`windows() / extent() / wids()` in `semantics.py`; this module holds the parameters and their checks.
+`windows() / extent() / wids()` in `semantics`; this module holds the parameters and their checks.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -307,8 +307,3 @@ def per_row(size: Duration, *, every: int = 1, order: Order = "time") -> PerRow:
 def last_rows(size: int, every: Duration, *, origin: Duration = 0) -> LastRows:
     """The last `size` tuples, reported every `every` of time."""
     return LastRows(size, microseconds(every), microseconds(origin))
-
-
-def describe(windows: Sequence[Window]) -> str:
-    """The definitions as text, for messages and `explain`."""
-    return ", ".join(repr(window) for window in windows)
