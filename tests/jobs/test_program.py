@@ -1,13 +1,16 @@
 """`windowpane run` as a program: exit codes and messages, as far as they need no Spark."""
 
+from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.jobs import load
-from windowpane.jobs.show import Progress, progress_line, progress_of
+from windowpane.jobs.show import Progress, progress_line, progress_of, progress_table, table_text
 from windowpane.spark.session import reason
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "jobs").glob("*.yaml"))
@@ -54,9 +57,28 @@ def test_progress_is_read_from_sparks_report():
     assert found.lag > 0
     line = progress_line(found)
     assert line.startswith("query=q  batch=3  rows/s=1,234  rows=600  seconds=1.5  answers=7")
-    assert line.endswith("state rows=4  state MB=2.5")
+    assert "until=00:00:00" in line
+    assert line.endswith("state=4  MB=2.5")
     assert progress_line(progress_of("q", None, "windowpane")).startswith("query=q  rows/s=0")
     assert Progress("q", newest="17").lag is None
+
+
+def test_the_display_fits_a_narrow_terminal():
+    newest = "2024-01-01 00:00:00"
+    full = Progress("averages", 1234, 98_765.4, 1_234_567, 123.4, 99_999, 2_500_000_000, 1_234_567, newest)
+    out = StringIO()
+    Console(file=out, width=80).print(progress_table([full], "Ctrl-C stops"))
+    assert "…" not in out.getvalue()
+    assert "1,234,567" in out.getvalue()
+
+
+def test_values_are_shown_as_they_are():
+    window = pa.array([{"start": 0, "end": 2}] * 3)
+    text = table_text(pa.table({"k": ["[red]", None, "b"], "window": window, "x": [0.5, 1e9, None]}), "t", 2)
+    assert "[red]" in text
+    assert "null" in text
+    assert "1e+09" in text
+    assert text.endswith("and 1 more rows\n")
 
 
 def test_the_reason_of_a_long_error_is_one_line():

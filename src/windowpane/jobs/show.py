@@ -9,8 +9,10 @@ from io import StringIO
 from typing import Any
 
 import pyarrow as pa
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from windowpane.jobs.database import as_text, flattened
 
@@ -63,18 +65,7 @@ def progress_of(name: str, last: Mapping[str, Any] | None, observed: str) -> Pro
     )
 
 
-HEADINGS = (
-    "query",
-    "batch",
-    "rows/s",
-    "rows",
-    "seconds",
-    "answers",
-    "until",
-    "lag",
-    "state rows",
-    "state MB",
-)
+HEADINGS = ("query", "batch", "rows/s", "rows", "seconds", "answers", "until", "lag", "state", "MB")
 
 
 def cells(progress: Progress) -> tuple[str, ...]:
@@ -87,16 +78,28 @@ def cells(progress: Progress) -> tuple[str, ...]:
         f"{progress.rows:,}",
         f"{progress.seconds:.1f}",
         "-" if progress.answers is None else f"{progress.answers:,}",
-        (progress.newest or "-")[:19],
-        "-" if lag is None else f"{lag:,.0f} s",
+        "-" if progress.newest is None else progress.newest.split()[-1][:8],
+        "-" if lag is None else _span(lag),
         f"{progress.state_rows:,}",
         f"{progress.state_bytes / 1e6:.1f}",
     )
 
 
+def _span(seconds: float) -> str:
+    """A length of time in its largest unit.
+
+    >>> _span(7300)
+    '2 h'
+    """
+    for unit, size in (("y", 31_557_600), ("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def progress_table(all_: Sequence[Progress], title: str) -> Table:
     """The display while a job runs."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, padding=(0, 0))
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "query" else "right")
     for progress in all_:
@@ -114,12 +117,12 @@ def table_text(answers: pa.Table, title: str, rows: int) -> str:
     flat = flattened(answers)
     table = Table(title=title, title_justify="left")
     for name in flat.schema.names:
-        table.add_column(name, justify="left", overflow="fold")
+        table.add_column(Text(name), justify="left", overflow="fold")
     for row in flat.slice(0, rows).to_pylist():
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
     out = StringIO()
     console = Console(file=out, width=_WIDTH)
-    console.print(table, markup=False, highlight=False)
+    console.print(table)
     if flat.num_rows > rows:
         console.print(f"and {flat.num_rows - rows:,} more rows")
     return out.getvalue()
