@@ -12,8 +12,11 @@ from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.edges import ContextFree
 from windowpane.core.extents import WindowList, for_all_keys, join
 from windowpane.core.kernels import ranges as kernels
+from windowpane.values.errors import TooManyWindows
 from windowpane.values.windows import ContextFreeWindow, Cumulative, Landmark, Sliding
 
+MOST_STEPS = 1 << 25
+"""Windows of one definition that one step may close although nothing new lies in them."""
 Entry = tuple[int, ContextFree, int]
 """A window with its number and the first measure value it looks at."""
 
@@ -118,7 +121,7 @@ def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int
                 if upto == ALWAYS
                 else upto
             )
-            ends = _multiples(origin, slide, first, last) if len(found) else np.empty(0, np.int64)
+            ends = multiples(origin, slide, first, last) if len(found) else np.empty(0, np.int64)
             starts = np.full(len(ends), NEVER if start is None else start, np.int64)
         case Cumulative():
             starts, ends = _cumulative(window, seen, after, upto)
@@ -132,8 +135,14 @@ def _others(number: int, window: ContextFree, seen: Ints, since: int, after: int
     return for_all_keys(np.full(len(ends), number, np.int64), low_edge, ends, starts)
 
 
-def _multiples(origin: int, slide: int, after: int, upto: int) -> Ints:
+def multiples(origin: int, slide: int, after: int, upto: int) -> Ints:
+    """The values `origin + k*slide` in (after, upto]; an error if they are absurdly many."""
     first, last = (after - origin) // slide + 1, (upto - origin) // slide
+    if last - first >= MOST_STEPS:
+        raise TooManyWindows(
+            f"the punctuation moved from {after} to {upto} at once, closing {last - first + 1:,} windows "
+            f"of step {slide}, each with every key. Move it in smaller steps, or use a longer step."
+        )
     if last < first:
         return np.empty(0, np.int64)
     return origin + np.arange(first, last + 1, dtype=np.int64) * slide
@@ -144,7 +153,7 @@ def _cumulative(window: Cumulative, seen: Ints, after: int, upto: int) -> tuple[
     starts, ends = [], []
     for p, row in zip(period, seen[first], strict=True):
         begin = int(p) * window.period + window.origin
-        found = _multiples(begin, window.step, max(int(row), after), min(begin + window.period, upto))
+        found = multiples(begin, window.step, max(int(row), after), min(begin + window.period, upto))
         starts.append(np.full(len(found), begin, np.int64))
         ends.append(found)
     return np.concatenate(starts), np.concatenate(ends)

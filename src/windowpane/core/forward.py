@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, Bools, Column, Ints, Tuples, Values
+from windowpane.core.closing import multiples
 from windowpane.core.extents import WindowList
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.ranges import first_at_least
@@ -87,7 +88,7 @@ def _last_rows(window: LastRows, known: Known, after: int, upto: int, *, scoped:
     last = latest if upto == ALWAYS else (upto - window.origin) // window.every
     if last < first:
         return none, none, none, none, none
-    ticks = window.origin + np.arange(first, last + 1, dtype=np.int64) * window.every
+    ticks = multiples(0, 1, first - 1, last) * window.every + window.origin
     order = np.argsort(known.scope, kind="stable") if scoped else np.arange(len(time))
     scope = known.scope[order]
     heads = np.concatenate([[0], np.nonzero(scope[1:] != scope[:-1])[0] + 1, [len(scope)]]).astype(np.int64)

@@ -49,6 +49,13 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.revision)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        w = self.windows
+        named = w.definition.nbytes + w.key.nbytes + w.start.nbytes + w.end.nbytes
+        return named + self.revision.nbytes + self.closes.nbytes
+
     def revisions(self, asked: Windows) -> Ints:
         """The latest revision of each window, below -1 where withdrawn; -1 where there was no answer yet."""
         match = _match(self.windows, asked)

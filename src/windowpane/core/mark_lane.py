@@ -146,10 +146,10 @@ class MarkLane:
 
     @property
     def nbytes(self) -> int:
-        """Memory held by open windows, markers and waiting tuples."""
+        """Memory held by open windows, markers, waiting tuples and answers that may be revised."""
         m = self.markers
         marks = m.is_open.nbytes + m.ordinal.nbytes + m.begin.nbytes + m.latest.nbytes
-        return self.rows.nbytes + marks + tuple_bytes(self.pending)
+        return self.rows.nbytes + marks + tuple_bytes(self.pending) + self.ledger.nbytes
 
 
 def replace_closed(view: _Followed, kept: _Followed) -> _Followed:

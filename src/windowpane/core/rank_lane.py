@@ -206,8 +206,9 @@ class RankLane:
 
     @property
     def nbytes(self) -> int:
-        """Memory held by slices, waiting tuples and counters."""
-        return self.table.nbytes + tuple_bytes(self.pending) + self.settled.nbytes + self.done.nbytes
+        """Memory held by slices, waiting tuples, counters and answers that may be revised."""
+        counters = self.settled.nbytes + self.done.nbytes
+        return self.table.nbytes + tuple_bytes(self.pending) + counters + self.ledger.nbytes
 
 
 def _per_scope(tuples: Tuples, group: Group) -> Ints:

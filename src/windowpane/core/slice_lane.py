@@ -208,8 +208,8 @@ class SliceLane:
 
     @property
     def nbytes(self) -> int:
-        """Memory held by slices and sessions."""
-        return self.table.nbytes + sum(s.rows.nbytes for s in self.sessions)
+        """Memory held by slices, sessions and answers that may be revised."""
+        return self.table.nbytes + sum(s.rows.nbytes for s in self.sessions) + self.ledger.nbytes
 
 
 def _bounds(low: Ints, high: Ints) -> Ints:

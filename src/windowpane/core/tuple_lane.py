@@ -168,8 +168,8 @@ class TupleLane:
 
     @property
     def nbytes(self) -> int:
-        """Memory held by tuples and counters."""
-        return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes
+        """Memory held by tuples, counters and answers that may be revised."""
+        return tuple_bytes(self.kept) + self.arrived.nbytes + self.forgotten.nbytes + self.ledger.nbytes
 
 
 def _pushed(known: Known, fresh: Bools, windows: WindowList, scoped: bool) -> Bools:  # noqa: FBT001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Self
 
@@ -46,19 +46,25 @@ class Runner:
         self.counts = Counts()
         self.closed = False
         self._empty: dict[str, pa.Table] = {}
+        self._held: list[Step] = []
 
     def push(self, data: object, *, now: int | None = None) -> Step:
         """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats.
 
-        A batch that fails leaves the run as it was, so that it can be pushed again once it is mended.
+        A batch that fails leaves the run as it was, so that it can be pushed again once it is mended. Where
+        it was one of several, the answers of those before it come with the next step.
         """
         self._check_open()
         if now is not None:
             now = _clock(now)
-        steps = [
-            self._push(batch, now) for whole in to_batches(data) for batch in _pieces(self.gate.fit(whole))
-        ]
-        return self._joined(steps)
+        steps: list[Step] = []
+        try:
+            for whole in to_batches(data):
+                steps += [self._push(batch, now) for batch in _pieces(self.gate.fit(whole))]
+        except BaseException:
+            self._held += steps
+            raise
+        return self._delivered(self._joined(steps))
 
     def punctuate(self, bound: int | datetime | date) -> Step:
         """Promise that no later row is below `bound`."""
@@ -67,7 +73,7 @@ class Runner:
         with self._or_nothing():
             before = self.gate.clock.bound
             self.gate.clock.punctuate(measure)
-            return self._advance(before)
+            return self._delivered(self._advance(before))
 
     def tick(self, now: int) -> Step:
         """Tell the caller's clock, in microseconds, so that heartbeats can move the punctuation."""
@@ -75,7 +81,7 @@ class Runner:
         with self._or_nothing():
             before = self.gate.clock.bound
             self.gate.clock.tick(_clock(now))
-            return self._advance(before)
+            return self._delivered(self._advance(before))
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out."""
@@ -83,12 +89,14 @@ class Runner:
         with self._or_nothing():
             before = self.gate.clock.bound
             self.gate.clock.end()
-            step = self._advance(before)
+            step = self._delivered(self._advance(before))
         self.closed = True
         return step
 
     def snapshot(self) -> Snapshot:
         """The state as it is now; a run that goes on from it gives the same answers as this one will."""
+        if self._held:
+            raise BadQuery("answers of a push that failed have not been taken yet. Push or punctuate first.")
         blocks = self.operator.blocks()
         first: dict[str, list[int]] = {}
         for placed in self._placed:
@@ -177,6 +185,17 @@ class Runner:
         except BaseException:
             self.gate.clock, self.operator.lanes = clock, lanes
             raise
+
+    def _delivered(self, step: Step) -> Step:
+        """The step, with answers that a failed push could not give."""
+        if not self._held:
+            return step
+        held, self._held = self._held, []
+        known = [
+            replace(h, tables={n: h.tables.get(n, t.slice(0, 0)) for n, t in step.tables.items()})
+            for h in held
+        ]
+        return joined([*known, step])
 
     def _advance(self, before: int) -> Step:
         empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]

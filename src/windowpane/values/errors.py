@@ -34,6 +34,10 @@ class Overflow(WindowpaneError, ArithmeticError):
     """An integer aggregate left the range of int64; windowpane never wraps."""
 
 
+class TooManyWindows(WindowpaneError, ValueError):
+    """A step of the punctuation that would close more windows than could be answered."""
+
+
 class BadState(WindowpaneError, ValueError):
     """Stored state that is damaged or belongs to another plan."""
 
