@@ -80,14 +80,15 @@ class Gate:
                 raise unknown_column(name, "the batch", names)
             if names.count(name) > 1:
                 raise BadQuery(f"the batch has two columns {name!r}. Rename or drop one of them first.")
-            if batch.schema.field(name).type != kind:
-                found = batch.schema.field(name).type
+            found = batch.schema.field(name).type
+            if found != kind and not _same_values(found, kind):
                 raise wrong_type(
                     name, found, f"{kind}, as in the first batch,", "Cast the column before it is pushed."
                 )
-        if names == list(self.stream.columns):
+        if batch.schema.equals(self._schema):
             return batch
-        return batch.select(list(self.stream.columns))
+        wanted = batch.select(list(self.stream.columns))
+        return wanted if wanted.schema.equals(self._schema) else wanted.cast(self._schema)
 
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
         """Sort rows into kept, late and rejected; the clock moves on."""
@@ -151,6 +152,15 @@ class Gate:
                 f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources."
             )
         return ids
+
+
+def _same_values(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column can be had in the wanted type without a change: only nulls, or the same texts."""
+    if pa.types.is_null(found):
+        return True
+    texts = {pa.string(): 0, pa.large_string(): 0, pa.binary(): 1, pa.large_binary(): 1}
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (found, wanted)]
+    return all(kind in texts for kind in plain) and texts[plain[0]] == texts[plain[1]]
 
 
 def rejects_table(schema: pa.Schema, reasons: list[tuple[str, pa.RecordBatch]]) -> pa.Table:
