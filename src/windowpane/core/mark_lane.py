@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints, Tuples, no_tuples
 from windowpane.core.emission import Emission, Group, Moment, Standing, reconcile
 from windowpane.core.fold import fold_slices
 from windowpane.core.kernels import ranks as kernels
 from windowpane.core.ledger import Ledger, Windows, empty_ledger
 from windowpane.core.ordered_lane import tuple_bytes
 from windowpane.core.pending import settle
-from windowpane.core.rows import Layout, Rows, by_key, key_order, no_rows, reduce_runs, stack
+from windowpane.core.rows import Layout, Rows, by_key, key_order, no_rows, reduce_slices, stack
 from windowpane.values.windows import Delimited
 
 
@@ -75,7 +75,7 @@ class MarkLane:
             lane, answers = self._revise(
                 kept,
                 s.waiting,
-                _arrivals(s.settled, s.settled_fresh, s.waiting, s.waiting_fresh),
+                s.arrived(),
                 n_keys,
                 moment,
             )
@@ -120,7 +120,7 @@ class MarkLane:
         """Answers from a view that holds the waiting tuples too."""
         below = waiting.take(waiting.time < moment.bound)
         view = self._follow(kept.rows, kept.markers, below, n_keys)
-        view = replace_closed(view, kept)
+        view = _with_settled(view, kept)
         current = _with_open(view, self.definition) if moment.bound == ALWAYS else view
         at = _rows_of(current)
         touched = _holds(current.closed, fresh)
@@ -152,17 +152,13 @@ class MarkLane:
         return self.rows.nbytes + marks + tuple_bytes(self.pending) + self.ledger.nbytes
 
 
-def replace_closed(view: _Followed, kept: _Followed) -> _Followed:
+def _with_settled(view: _Followed, kept: _Followed) -> _Followed:
     """The view with the windows that were closed among the settled tuples listed too."""
     a, b = kept.closed, view.closed
     both = Windows(
         *(np.concatenate([getattr(a, n), getattr(b, n)]) for n in ("definition", "key", "start", "end"))
     )
     return _Followed(view.rows, view.markers, both, np.concatenate([kept.number, view.number]))
-
-
-def _arrivals(settled: Tuples, settled_fresh: Bools, waiting: Tuples, waiting_fresh: Bools) -> Tuples:
-    return concat_tuples(settled.take(settled_fresh), waiting.take(waiting_fresh))
 
 
 def _flag(tuples: Tuples, name: str | None) -> Bools:
@@ -178,9 +174,7 @@ def _merged(layout: Layout, old: Rows, new: Rows) -> Rows:
     both = stack([old, new])
     if len(both) == 0:
         return both
-    both = both.take(np.lexsort((both.start, both.key)))
-    change = (both.start[1:] != both.start[:-1]) | (both.key[1:] != both.key[:-1])
-    return reduce_runs(layout, both, np.concatenate([[0], np.nonzero(change)[0] + 1]))
+    return reduce_slices(layout, both.take(np.lexsort((both.start, both.key))))
 
 
 def _find(rows: Rows, key: Ints, number: Ints) -> Ints:

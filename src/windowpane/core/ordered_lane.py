@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windowpane.core.arrays import Tuples, concat_tuples, no_tuples
+from windowpane.core.arrays import Tuples, no_tuples
 from windowpane.core.emission import Emission, Group, Moment
 from windowpane.core.pending import settle
 from windowpane.core.slice_lane import SliceLane, SliceSpec, new_slice_lane
@@ -30,8 +30,7 @@ class OrderedLane:
         view, fresh, earlier = kept, slices.rows_of(no_tuples(), n_keys), slices.table
         if moment.lateness or moment.early:
             view = kept.insert(slices.rows_of(s.waiting, n_keys), n_keys)
-            arrived = concat_tuples(s.settled.take(s.settled_fresh), s.waiting.take(s.waiting_fresh))
-            fresh = slices.rows_of(arrived, n_keys)
+            fresh = slices.rows_of(s.arrived(), n_keys)
         if moment.lateness and bool((tuples.time < moment.before).any()):
             earlier = slices.insert(slices.rows_of(self.pending, n_keys), n_keys).table
         answered, answers = view.answer(fresh, n_keys, moment, earlier)

@@ -27,6 +27,10 @@ class Settling:
     settled_fresh: Bools
     waiting_fresh: Bools
 
+    def arrived(self) -> Tuples:
+        """The tuples that just arrived, settled ones first."""
+        return concat_tuples(self.settled.take(self.settled_fresh), self.waiting.take(self.waiting_fresh))
+
 
 def settle(pending: Tuples, new: Tuples, bound: int) -> Settling:
     """Sort a batch in and take out the tuples below `bound`."""

@@ -117,9 +117,13 @@ def combined(layout: Layout, table: Rows) -> Rows:
     """Rows in any order as a table sorted by (start, key), with one row for each slice and key."""
     if len(table) == 0:
         return table
-    moved = table.take(np.lexsort((table.key, table.start)))
-    change = (moved.start[1:] != moved.start[:-1]) | (moved.key[1:] != moved.key[:-1])
-    return reduce_runs(layout, moved, np.concatenate([[0], np.nonzero(change)[0] + 1]))
+    return reduce_slices(layout, table.take(np.lexsort((table.key, table.start))))
+
+
+def reduce_slices(layout: Layout, table: Rows) -> Rows:
+    """One row for each run of neighbours of the same slice and key."""
+    change = (table.start[1:] != table.start[:-1]) | (table.key[1:] != table.key[:-1])
+    return reduce_runs(layout, table, np.concatenate([[0], np.nonzero(change)[0] + 1]))
 
 
 def by_key(table: Rows, n_keys: int) -> Rows:

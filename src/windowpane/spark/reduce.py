@@ -110,14 +110,13 @@ class Reducer(Packer):
             place = np.zeros(len(index), np.int64)
             place[mine] = np.arange(len(mine))
             keys = [array.take(pa.array(mine)) for array in values]
+            # the column of nulls keeps the number of keys where there are no key columns
+            names = write_batch(pa.record_batch([*keys, pa.nulls(len(mine))], names=[*how.grouping, ""]))
             for segment in table.segments:
                 rows = segment.rows.take(bucket[segment.rows.key] == b)
                 if len(rows):
                     block = write_rows(Rows(rows.start, place[rows.key], rows.partials))
-                    names = pa.record_batch([*keys, pa.nulls(len(mine))], names=[*how.grouping, ""])
-                    yield envelope(
-                        [self.labels[b]], [write_batch(names) + block], [f"slices {len(write_batch(names))}"]
-                    )
+                    yield envelope([self.labels[b]], [names + block], [f"slices {len(names)}"])
 
 
 def read_slices(payload: bytes, kind: str, layout: Layout) -> tuple[list[pa.Array], Rows]:
