@@ -25,7 +25,7 @@ from windowpane.simulate import StreamSpec, generate
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.windows import Window
 
-BATCH = 262_144
+BATCH = 524_288
 RATES = (2_000, 100_000)
 COUNTS = (1, 20, 100, 1_000)
 FASTER, FASTER_AT_1000 = 3, 40
@@ -62,7 +62,7 @@ class Case:
 
 def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
     """Measure every case."""
-    batches = 6 if quick else 32
+    batches = 3 if quick else 16
     points = list(cases(batches * BATCH))
     measured: dict[tuple[str, int, int], float] = {}
     rows: list[Row] = []

@@ -71,7 +71,7 @@ def measure(
     batches: Sequence[pa.RecordBatch],
     *,
     history: Sequence[pa.RecordBatch] = (),
-    passes: int = 3,
+    passes: int = 7,
 ) -> Measured:
     """Push `batches` through a new runner in every pass and close it; `history` goes first, untimed."""
     state, results = _warm_up(start, [*history, *batches])
