@@ -1,0 +1,144 @@
+"""A consumer that cannot keep up, in virtual time: arrivals, services and deliveries in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.core.jit import kernel
+from windowpane.core.kernels.kinetic import Ranks, Tournament, place
+from windowpane.core.kernels.staleness import area
+from windowpane.core.kernels.update_queue import MEASURED, WAITING, Keys, arrive, deliver, serve
+
+_INF = np.inf
+
+
+@kernel
+def overload(
+    keys: Keys,
+    ranks: Ranks,
+    tree: Tournament,
+    totals: Floats,
+    policy: int,
+    times: Floats,
+    ids: Ints,
+    costs: Floats,
+    until: float,
+    most: Ints,
+) -> None:
+    """Run an update queue before one consumer up to a time; a service of key k takes costs[k].
+
+    An update that comes at the moment at which the consumer is free is in the queue before it chooses.
+    `most` gets the largest number of keys that waited.
+    """
+    free = -_INF
+    current = -1
+    at = 0
+    while True:
+        # What happens next: an update, or the consumer is done.
+        arrival = times[at] if at < len(times) else _INF
+        busy = current >= 0
+        now = min(arrival, free) if busy else arrival
+        if now > until:
+            return
+        if arrival <= now:
+            if arrive(keys, ranks, totals, policy, ids[at], now, at):
+                place(tree, ranks, ids[at], now)
+            most[0] = max(most[0], np.int64(totals[WAITING]))
+            at += 1
+            if at < len(times) and times[at] == now:
+                continue
+        if busy and free <= now:
+            deliver(keys, totals, current, now)
+            current = -1
+        if current < 0:
+            current = serve(keys, ranks, tree, totals, now)
+            if current >= 0:
+                free = now + costs[current]
+
+
+@kernel
+def overload_append(
+    keys: Keys,
+    totals: Floats,
+    times: Floats,
+    ids: Ints,
+    following: Ints,
+    kept: Bools,
+    costs: Floats,
+    until: float,
+    most: Ints,
+) -> None:
+    """As `overload` for a queue of all tuples that were `kept`, served in arrival order.
+
+    `following` is the next tuple of the same key, len(ids) where there is none. A tuple that was shed makes
+    its key stale as any other does, until a later one is served.
+    """
+    free = -_INF
+    current = -1
+    at = 0
+    head = 0
+    while True:
+        arrival = times[at] if at < len(times) else _INF
+        busy = current >= 0
+        now = min(arrival, free) if busy else arrival
+        if now > until:
+            return
+        if arrival <= now:
+            key = ids[at]
+            keys.updates[key] += 1
+            keys.first[key] = min(keys.first[key], now)
+            keys.pending[key] = min(keys.pending[key], now)
+            if kept[at]:
+                totals[WAITING] += 1.0
+            most[0] = max(most[0], np.int64(totals[WAITING]))
+            at += 1
+            if at < len(times) and times[at] == now:
+                continue
+        if busy and free <= now:
+            key = ids[current]
+            since = max(keys.delivered[key], totals[MEASURED])
+            keys.application_area[key] += area(keys.pending[key], since, now)
+            keys.delivered[key] = now
+            keys.pending[key] = times[following[current]] if following[current] < at else _INF
+            current = -1
+        if current < 0:
+            while head < at and not kept[head]:
+                head += 1
+            if head < at:
+                current = head
+                head += 1
+                key = ids[current]
+                since = max(keys.served[key], totals[MEASURED])
+                keys.queue_area[key] += area(keys.first[key], since, now)
+                keys.first[key] = times[following[current]] if following[current] < at else _INF
+                keys.served[key] = now
+                keys.serves[key] += 1
+                totals[WAITING] -= 1.0
+                free = now + costs[key]
+
+
+@kernel
+def shed(ids: Ints, times: Floats, costs: Floats, headroom: float, chances: Floats) -> Bools:
+    """Which tuples an append queue keeps: as many as the consumer can take, chosen by chance.
+
+    The load is measured as tuples come: the cost of all tuples so far for the time so far.
+    """
+    kept = np.ones(len(ids), np.bool_)
+    work = 0.0
+    for i in range(len(ids)):
+        work += costs[ids[i]]
+        span = times[i] - times[0]
+        kept[i] = chances[i] * work < headroom * span or i == 0
+    return kept
+
+
+@kernel
+def next_of_key(ids: Ints, keys: int) -> Ints:
+    """The position of the next tuple of the same key, len(ids) where there is none."""
+    last = np.full(keys, len(ids), np.int64)
+    following = np.empty(len(ids), np.int64)
+    for i in range(len(ids) - 1, -1, -1):
+        following[i] = last[ids[i]]
+        last[ids[i]] = i
+    return following

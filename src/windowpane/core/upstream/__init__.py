@@ -1,0 +1,1 @@
+"""Update queues: freshness under overload (Moga et al. 2009)."""

@@ -1,0 +1,41 @@
+"""How a queue in front of an overloaded consumer chooses what to serve (Moga et al. 2009, section 5)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from windowpane.values.errors import BadQuery
+
+
+class Policy(StrEnum):
+    """What a queue keeps, and which key it serves next.
+
+    The first two keep every tuple; the others keep the newest tuple of each key and lose the rest on purpose.
+    """
+
+    APPEND = "append"
+    """Every tuple in arrival order: under overload the wait grows without bound. The baseline."""
+    SHED = "shed"
+    """As `append`, but tuples are dropped at random so that the rest is what the consumer can take."""
+    FIFO = "fifo"
+    """The key whose newest tuple is the oldest: an update sends its key back to the tail."""
+    IN_PLACE = "in_place"
+    """The key that has waited longest since its first unserved update."""
+    LINECUTTING = "linecutting"
+    """As `in_place`, but a key that updates slowly goes to the front."""
+    FRESHEST = "freshest"
+    """The key whose service saves most staleness for the time it takes: its wait and its own rate count."""
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every tuple waits, not only the newest of each key."""
+        return self in {Policy.APPEND, Policy.SHED}
+
+
+def policy_of(name: str | Policy) -> Policy:
+    """The policy of this name."""
+    try:
+        return Policy(name)
+    except ValueError:
+        known = ", ".join(policy.value for policy in Policy)
+        raise BadQuery(f"there is no policy {name!r}. Choose one of: {known}.") from None
