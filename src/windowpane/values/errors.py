@@ -38,8 +38,24 @@ class TooManyWindows(WindowpaneError, ValueError):
     """A step of the punctuation that would close more windows than could be answered."""
 
 
+class OutOfMemory(WindowpaneError, MemoryError):
+    """A queue needs more room than the memory that was set aside for it."""
+
+
 class BadState(WindowpaneError, ValueError):
     """Stored state that is damaged or belongs to another plan."""
+
+
+class SpillFailed(WindowpaneError, OSError):
+    """The disk did not take or give a block of a window's store."""
+
+
+class DiskFull(SpillFailed):
+    """There is no room on the disk for a window's store."""
+
+
+class OverBudget(WindowpaneError, MemoryError):
+    """A run needs more memory than `memory=` allows it."""
 
 
 def unknown_column(name: object, stream: str, columns: Sequence[str]) -> UnknownColumn:
