@@ -5,7 +5,7 @@ from importlib import import_module
 from windowpane import errors
 from windowpane.core.algebra_check import check_algebra
 from windowpane.local import Snapshot, resume, run, start
-from windowpane.query import FOREIGN, stream
+from windowpane.query import FOREIGN, stream, to_spark
 from windowpane.values.aggregates import (
     Algebra,
     approx_distinct,
@@ -100,6 +100,7 @@ __all__ = [
     "stddev",
     "stream",
     "sum",
+    "to_spark",
     "top_k",
     "tumbling",
     "variance",

@@ -17,12 +17,14 @@ import pyarrow as pa
 from windowpane.core.aggregates import bind
 from windowpane.core.columns import to_batches, without_views
 from windowpane.core.hashing import hashable
+from windowpane.core.results import flat_schema, flattened
 from windowpane.explain import explain_plan
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
+from windowpane.planner.compile import compile_plan
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, wrong_type
-from windowpane.values.punctuation import LONGEST, Policy, delay, marker_of, need_policy, ordered
-from windowpane.values.windows import Window
+from windowpane.values.punctuation import LONGEST, Policy, delay, manual, marker_of, need_policy, ordered
+from windowpane.values.windows import Rows, Window
 
 RUNTIMES: dict[str, Callable[..., Any]] = {}
 """Filled by the runtimes when they are imported: how to run and to start queries."""
@@ -51,7 +53,8 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
 
     Args:
         source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, a dict of
-            lists, or a Spark DataFrame. Leave it out and give `schema` to push batches by hand.
+            lists, a Spark DataFrame, or a query, whose answers are then the stream. Leave it out and give
+            `schema` to push batches by hand.
         time: the column that the stream progresses on: timestamps, dates, or any integer measure.
         keys: the columns to group by, unless a query says otherwise.
         delay: how far tuples may be out of order: the punctuation follows the largest time by this much.
@@ -67,6 +70,12 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
         raise BadQuery("both delay and punctuation are given. Give one: a delay is the policy delay(...).")
     if punctuation is not None:
         need_policy("punctuation", punctuation)
+    if isinstance(source, Query):
+        if delay is not None or punctuation is not None:
+            raise BadQuery(
+                "a stream of answers has the punctuation of its query. Leave delay and punctuation out."
+            )
+        return _chained(source, time, keys, ties, name)
     foreign = FOREIGN.get(type(source).__module__.split(".")[0])
     if foreign is not None:
         schema, batches = foreign().schema_of(source), None
@@ -80,7 +89,32 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     _check_types(node)
     ahead = (None if _is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
     node = replace(node, max_ahead=None if ahead is None else _length("max_ahead", ahead))
-    return StreamBuilder(node, _Source(batches, None if foreign is None else source))
+    return StreamBuilder(node, Source(batches, None if foreign is None else source))
+
+
+def _chained(
+    upstream: Query, time: str, keys: str | Iterable[str], ties: str | None, name: str
+) -> StreamBuilder:
+    """The answers of a query as a stream, which progresses with the query's own punctuation."""
+    query = upstream.node
+    if time != "window_end":
+        raise BadQuery(
+            f"a stream of answers progresses on 'window_end', not on {time!r}. Give time='window_end'."
+        )
+    if isinstance(query.windows[0], Rows):
+        raise BadQuery(
+            f"the windows of {query.name!r} are measured in rows, so their ends are no time to go by."
+        )
+    if query.emit == "update" or upstream.plan.stream.lateness:
+        raise BadQuery(
+            f"query {query.name!r} gives provisional or revised answers, which would count twice here. "
+            "Leave emit='update' and lateness out."
+        )
+    schema = flat_schema(compile_plan(upstream.plan)[0].schemas()[query.name])
+    node = Stream(tuple((f.name, f.type) for f in schema), time, _names(keys), manual(), 0, None, ties, name)
+    check(Plan(node, ()))
+    _check_types(node)
+    return StreamBuilder(node, Source(None, upstream=upstream))
 
 
 def _delay(length: Duration) -> Policy:
@@ -161,16 +195,25 @@ def _check_time(node: Stream) -> None:
 
 
 @dataclass
-class _Source:
-    """The batches of a stream; they can be read once."""
+class Source:
+    """Where rows come from: batches, which can be read once, another runtime's frame, or a query."""
 
     batches: Iterator[pa.RecordBatch] | None
     foreign: Any = None
+    upstream: Query | None = None
     read: bool = field(default=False)
 
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark runs it."""
+        return self.foreign is not None if self.upstream is None else self.upstream.source.on_spark
+
     def take(self) -> Iterator[pa.RecordBatch]:
-        if self.foreign is not None:
+        """The batches, to run over in this process."""
+        if self.on_spark:
             raise BadQuery("this stream is a Spark DataFrame, so Spark runs it. Use .to_spark().")
+        if self.upstream is not None:
+            return iter(flattened(self.upstream.run().table).to_batches())
         if self.batches is None:
             raise BadQuery(
                 "this stream was made from a schema, so there is nothing to run over. Use .start() and push."
@@ -188,7 +231,7 @@ class StreamBuilder:
     """A stream that windows can be put on."""
 
     node: Stream
-    source: _Source
+    source: Source
 
     def window(self, *windows: Window, keys: str | Iterable[str] | None = None) -> Windowed:
         """Put one or several windows on the stream; `keys` replaces the stream's own grouping."""
@@ -243,7 +286,7 @@ class Query:
     """A query that is ready to run, to push to, or to explain."""
 
     plan: Plan
-    source: _Source
+    source: Source
 
     @property
     def node(self) -> WindowQuery:
@@ -258,11 +301,18 @@ class Query:
         """Run over the stream's source to its end and close every window."""
         return RUNTIMES["run"](self)
 
-    def to_spark(self, **options: Any) -> Any:
-        """The answers as a Spark DataFrame, where the stream is one: streaming or batch as the source is."""
-        if self.source.foreign is None:
-            raise BadQuery("this stream is no Spark DataFrame. Use .run() or .start() instead.")
-        return RUNTIMES["to_spark"](self, **options)
+    def to_spark(self, what: str = "answers", **options: Any) -> Any:
+        """The answers as a Spark DataFrame, where the stream is one: streaming or batch as the source is.
+
+        Args:
+            what: "answers"; "late" for the rows that came too late; "rejects" for those without a place in
+                time, with their reason.
+            **options: `buckets`, how many shares the keys are cut into (default: Spark's shuffle
+                partitions); `control`, a folder through which `windowpane.spark.punctuate` and `finish`
+                reach the running stream.
+        """
+        need_spark(self)
+        return RUNTIMES["to_spark"](self, what, **options)
 
     def start(self) -> Any:
         """Start a run that batches and punctuation are pushed to by hand."""
@@ -279,7 +329,27 @@ def need_query(given: object) -> None:
         raise BadQuery(f"{type(given).__name__} is no query. Give what .window(...).agg(...) returns.")
 
 
-def together(queries: Sequence[Query]) -> tuple[Plan, _Source]:
+def need_spark(query: Query) -> None:
+    """Fail unless Spark runs the query."""
+    need_query(query)
+    if not query.source.on_spark:
+        raise BadQuery("this stream is no Spark DataFrame. Use .run() or .start() instead.")
+
+
+def to_spark(*queries: Query, late: bool = False, rejects: bool = False, **options: Any) -> Any:
+    """Several queries over one Spark DataFrame in one pass, whatever their keys.
+
+    Gives `windowpane.spark.Outputs`: one DataFrame of tagged payloads, and the way to split a micro-batch of
+    it into a DataFrame for each query and, if wanted, for the `late` rows and the `rejects`. The options are
+    those of `Query.to_spark`.
+    """
+    for query in queries:
+        need_spark(query)
+    together(queries)
+    return RUNTIMES["all_to_spark"](queries, late=late, rejects=rejects, **options)
+
+
+def together(queries: Sequence[Query]) -> tuple[Plan, Source]:
     """One plan for several queries over the same stream; queries that share a name are numbered."""
     if not queries:
         raise BadQuery("there is no query to run. Give at least one.")

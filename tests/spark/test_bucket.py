@@ -6,11 +6,10 @@ import pytest
 
 import windowpane as wp
 from tests.spark.harness import build, events, rows
-from windowpane.spark.bucket import Bucket, Received
+from windowpane.spark.bucket import Bucket, Counts, Received, Work
 from windowpane.spark.pack import Packer
-from windowpane.spark.progress import rule_of
-from windowpane.spark.reduce import Reducer, reducible
-from windowpane.spark.run import bucket_columns
+from windowpane.spark.parts import parts_of
+from windowpane.spark.seen import watch_of
 
 SLICED = {
     "sliding": (wp.sliding("10 s", "3 s"), (wp.count(), wp.sum("v"), wp.min("v"), wp.median("x"))),
@@ -25,31 +24,37 @@ WHOLE = {
 }
 
 
-def pump(plan, batches, tasks, buckets, *, reduce):
-    """Micro-batches through tasks and buckets, as Spark would; the rows of each, and the counts."""
-    rule = rule_of(plan.stream.policy, plan.stream.max_ahead)
-    keys = bucket_columns(plan.queries)
-    labels = tuple(range(buckets)) if keys else (0,)
-    packer = Packer(plan.stream.time, keys, labels, rule)
-    if reduce:
-        packer = Reducer(plan.stream.time, keys, labels, rule, plan)
-    state = {label: Bucket(plan, rule) for label in labels}
-    seen = []
+def pump(plan, batches, tasks, buckets, strays=()):
+    """Micro-batches through tasks and buckets, as Spark would; the tables of each, and the counts."""
+    parts = parts_of(plan)
+    labels = tuple(range(buckets))
+    packer = Packer(parts, labels, watch_of(plan.stream), bool(strays))
+    work = Work(plan.stream, parts, parts[0], strays)
+    state = {label: Bucket(work) for label in labels}
+    seen, total = [], Counts()
     for i, batch in enumerate([*batches, None]):
-        parts = [] if batch is None else np.array_split(np.arange(len(batch)), tasks)
+        shares = [] if batch is None else np.array_split(np.arange(len(batch)), tasks)
         sent = [
             envelope
-            for part in parts
-            for envelope in packer(batch.slice(int(part[0]), len(part)).to_batches() if len(part) else [])
+            for share in shares
+            for envelope in packer(batch.slice(int(share[0]), len(share)).to_batches() if len(share) else [])
         ]
-        answers = []
+        answers = {}
         for label, bucket in state.items():
             received = Received()
             for envelope in sent:
-                received.add(envelope.filter(pa.array(envelope["bucket"].to_numpy() == label)).to_pandas())
-            answers.append(bucket.step(received, end=i == len(batches))["query"])
-        seen.append(rows(pa.concat_tables(answers)))
-    return seen, [bucket.counts for bucket in state.values()]
+                mine = envelope.filter(pa.array(envelope["bucket"].to_numpy() == label))
+                received.add(mine["part"].to_pylist(), mine["payload"].to_pylist())
+            tables, counts = bucket.step(received, end=i == len(batches))
+            total.add(counts)
+            for name, some in tables.items():
+                answers.setdefault(name, []).extend(some)
+        seen.append({name: rows(pa.concat_tables(some)) if some else [] for name, some in answers.items()})
+    return seen, total
+
+
+def answers(seen, name="query"):
+    return [batch.get(name, []) for batch in seen]
 
 
 def local(plan_of, batches):
@@ -59,31 +64,21 @@ def local(plan_of, batches):
 
 
 @pytest.mark.parametrize("case", [*SLICED, *WHOLE])
-def test_slices_are_reduced_where_the_answer_allows_it(case):
+def test_slices_are_folded_where_the_answer_allows_it(case):
     window, aggregates = {**SLICED, **WHOLE}[case]
-    assert reducible(build(None, window, aggregates).plan) == (case in SLICED)
+    assert parts_of(build(None, window, aggregates).plan)[0].folded == (case in SLICED)
 
 
-@pytest.mark.parametrize("case", SLICED)
+@pytest.mark.parametrize("case", [*SLICED, *WHOLE])
 @pytest.mark.parametrize(("tasks", "buckets"), [(1, 1), (3, 2), (2, 9)])
-def test_reduced_or_not_the_answers_are_those_of_the_same_pushes(case, tasks, buckets):
-    window, aggregates = SLICED[case]
+def test_any_split_into_tasks_and_buckets_has_the_answers_of_the_same_pushes(case, tasks, buckets):
+    window, aggregates = {**SLICED, **WHOLE}[case]
     table = events()
     batches = [table.slice(at, 600) for at in range(0, len(table), 600)]
     query = build(None, window, aggregates)
-    expected = local(query, batches)
-    reduced, counts = pump(query.plan, batches, tasks, buckets, reduce=True)
-    assert reduced == expected
-    assert sum(c.kept for c in counts) == len(table)
-
-
-@pytest.mark.parametrize("case", WHOLE)
-def test_rows_that_cannot_be_reduced_go_as_they_are(case):
-    window, aggregates = WHOLE[case]
-    table = events()
-    batches = [table.slice(at, 800) for at in range(0, len(table), 800)]
-    query = build(None, window, aggregates)
-    assert pump(query.plan, batches, 2, 3, reduce=False)[0] == local(query, batches)
+    seen, counts = pump(query.plan, batches, tasks, buckets)
+    assert answers(seen) == local(query, batches)
+    assert counts.kept == len(table)
 
 
 @pytest.mark.parametrize("case", ["sliding", "sessions"])
@@ -99,11 +94,9 @@ def test_every_row_is_kept_late_or_rejected_with_its_reason(case):
     table = table.set_column(0, "ts", odd)
     batches = [table.slice(at, 600) for at in range(0, len(table), 600)]
     plan = build(None, window, aggregates).plan
-    _, counts = pump(plan, batches, 3, 2, reduce=reducible(plan))
-    assert sum(c.late for c in counts) == 1
-    rejects = {}
-    for c in counts:
-        for reason, n in c.rejects.items():
-            rejects[reason] = rejects.get(reason, 0) + n
-    assert rejects == {"too far ahead": 1, "null time": 2}
-    assert sum(c.kept for c in counts) == len(table) - 4
+    seen, counts = pump(plan, batches, 3, 2, strays=("late", "rejects"))
+    assert counts == Counts(kept=len(table) - 4, late=1, null_time=2, too_far_ahead=1)
+    assert [row for batch in answers(seen, "late") for row in batch] == rows(table.slice(2000, 1))
+    rejects = [row for batch in answers(seen, "rejects") for row in batch]
+    reasons = table.take([5, 7, 8]).append_column("reason", [["too far ahead", "null time", "null time"]])
+    assert sorted(rejects) == rows(reasons)

@@ -54,6 +54,11 @@ class Blocks(Mapping[str, bytes]):
         self._writers[name] = write
         self.digests[name] = digest
 
+    def include(self, prefix: str, others: Blocks) -> None:
+        """Put all blocks of another, under names with a prefix."""
+        for name, digest in others.digests.items():
+            self.defer(prefix + name, digest, partial(others.__getitem__, name))
+
     def __getitem__(self, name: str) -> bytes:
         if name not in self._written:
             self._written[name] = self._writers[name]()

@@ -224,6 +224,14 @@ class Operator:
         """The names and types of a result's key columns."""
         return list(zip(grouping, self._index(grouping).types, strict=True))
 
+    def schemas(self) -> dict[str, pa.Schema]:
+        """The columns of each query's answers."""
+        found = {}
+        for query in self.queries:
+            lowering = Lowering((), query.aggregates, query.point, many=query.many, early=query.early)
+            found[query.name] = lowering.schema(self.key_types(query.grouping))
+        return found
+
     def _values(self, column: str, ids: Ints) -> pa.Array:
         return self.interners[column].values(ids)
 

@@ -42,6 +42,24 @@ def window_type(point: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field("start", point), pa.field("end", point)])
 
 
+def flat_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a result with `window_start` and `window_end` in the place of `window`."""
+    fields: list[pa.Field] = []
+    for f in schema:
+        parts = ("start", "end") if f.name == "window" else ()
+        fields += [pa.field(f"window_{part}", f.type.field(part).type) for part in parts] or [f]
+    return pa.schema(fields)
+
+
+def flattened(table: pa.Table) -> pa.Table:
+    """A result with `window_start` and `window_end` in the place of `window`."""
+    columns: list[pa.ChunkedArray] = []
+    for name in table.schema.names:
+        window = table[name].combine_chunks() if name == "window" else None
+        columns += [table[name]] if window is None else [window.field("start"), window.field("end")]
+    return pa.Table.from_arrays(columns, schema=flat_schema(table.schema))
+
+
 def result_table(
     lowering: Lowering, emission: Emission, index: KeyIndex, grouping: tuple[str, ...], take: TakeValues
 ) -> pa.Table | None:

@@ -1,5 +1,7 @@
 """Layer 6: run a plan on Apache Spark. The only package that imports pyspark; only its public API."""
 
+from windowpane.spark.control import finish, punctuate
+from windowpane.spark.outputs import Outputs, counts_of
 from windowpane.spark.run import schema_of, to_spark
 
-__all__ = ["schema_of", "to_spark"]
+__all__ = ["Outputs", "counts_of", "finish", "punctuate", "schema_of", "to_spark"]

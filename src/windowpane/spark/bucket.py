@@ -5,169 +5,216 @@ This is the whole of a processor but for Spark: the state comes and goes as name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
 from windowpane.core.emission import Moment
+from windowpane.core.lane_blocks import Blocks
 from windowpane.core.operator import Operator
 from windowpane.core.partials.counts import plain
-from windowpane.core.results import Lowering
-from windowpane.core.rows import Rows, no_rows, stack
-from windowpane.plan.nodes import Plan
-from windowpane.planner.compile import compile_plan
-from windowpane.spark.pack import read_batch, read_cells
-from windowpane.spark.progress import Progress, Rule
-from windowpane.spark.reduce import read_slices, reducible, slicing
+from windowpane.core.rows import Rows
+from windowpane.plan.nodes import Stream
+from windowpane.spark.envelope import SEEN, read_batches
+from windowpane.spark.fold import read_slices
+from windowpane.spark.parts import Part
+from windowpane.spark.progress import Progress
+from windowpane.spark.seen import Seen
+
+LATE, REJECTS = "late", "rejects"
+REASONS = pa.array(["", "too far ahead", "time out of range", "null time"])
 
 
 @dataclass
 class Counts:
-    """Rows of a bucket, exact; rows without a place are counted by reason."""
+    """Rows of one micro-batch, exact; every row is counted by one bucket."""
 
     kept: int = 0
     late: int = 0
-    rejects: dict[str, int] = field(default_factory=dict)
+    markers: int = 0
+    null_time: int = 0
+    out_of_range: int = 0
+    too_far_ahead: int = 0
+
+    def add(self, other: Counts) -> None:
+        """Count the other's rows too."""
+        for name, rows in asdict(other).items():
+            setattr(self, name, getattr(self, name) + rows)
 
 
 @dataclass
 class Received:
-    """What came for a bucket in one micro-batch."""
+    """What came for a bucket in one micro-batch: payloads by part, and what tasks saw."""
 
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    slices: list[tuple[bytes, str]] = field(default_factory=list)
-    cells: list[Ints] = field(default_factory=list)
-    marked: int = NEVER
+    payloads: dict[int, list[bytes]] = field(default_factory=dict)
+    seen: list[Seen] = field(default_factory=list)
 
-    def add(self, frame: pd.DataFrame) -> Received:
-        """Take envelope rows in."""
-        columns = (frame["kind"], frame["payload"], frame["cells"], frame["marked"])
-        for kind, payload, cells, marked in zip(*columns, strict=True):
-            if payload is None:
-                self.cells.append(read_cells(cells))
-                self.marked = self.marked if pd.isna(marked) else max(self.marked, int(marked))
-            elif kind == "rows":
-                self.batches.append(read_batch(payload))
+    def add(self, parts: Iterable[int], payloads: Iterable[bytes]) -> Received:
+        """Take envelopes in."""
+        for part, payload in zip(parts, payloads, strict=True):
+            if part == SEEN:
+                self.seen.append(Seen.from_bytes(payload))
             else:
-                self.slices.append((payload, kind))
+                self.payloads.setdefault(int(part), []).append(payload)
         return self
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a bucket does: its parts, and the outputs besides answers (LATE, REJECTS) that are wanted.
+
+    `judge` is the part whose rule says which rows are late.
+    """
+
+    stream: Stream
+    parts: tuple[Part, ...]
+    judge: Part
+    strays: tuple[str, ...] = ()
+
+
 class Bucket:
-    """An operator with the progress of the stream as this bucket knows it."""
+    """An operator for each part, with the progress of the stream as this bucket knows it."""
 
-    def __init__(self, plan: Plan, rule: Rule) -> None:
-        self.plan, self.rule = plan, rule
-        self.operator: Operator = compile_plan(plan)[0]
-        self.progress = Progress()
+    def __init__(self, work: Work) -> None:
+        self.stream, self.parts, self.strays, self._judge = work.stream, work.parts, work.strays, work.judge
+        self.operators: list[Operator] = [part.operator() for part in self.parts]
+        self.progress = Progress(self.stream)
         self.counts = Counts()
-        self._slicing = slicing(plan) if reducible(plan) else None
-        self._early = any(query.emit == "update" for query in plan.queries)
 
-    def restore(self, header: Mapping[str, object], blocks: Mapping[str, bytes]) -> None:
+    def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""
-        progress, counts = header["progress"], header["counts"]
-        assert isinstance(progress, dict)
-        assert isinstance(counts, dict)
-        self.operator.restore(blocks)
-        self.progress, self.counts = Progress(**progress), Counts(**counts)
+        self.progress.restore(header["progress"])
+        self.counts = Counts(**header["counts"])
+        for i, operator in enumerate(self.operators):
+            operator.restore(_Prefixed(f"{i}:", blocks))
 
     def header(self) -> dict[str, object]:
         """What is stored beside the blocks."""
-        counts = {"kept": self.counts.kept, "late": self.counts.late, "rejects": self.counts.rejects}
-        return {"progress": self.progress.to_json(), "counts": counts}
+        return {"progress": self.progress.to_json(), "counts": asdict(self.counts)}
 
-    def step(self, received: Received, *, end: bool = False) -> dict[str, pa.Table]:
-        """Take a micro-batch in; `end` closes every window."""
-        cells = np.concatenate(received.cells) if received.cells else np.empty((0, 3), np.int64)
-        before = self.progress
-        limit = before.limit(self.rule, cells)
-        self.progress = before.advanced(self.rule, cells, received.marked)
+    def blocks(self) -> Blocks:
+        """The state of all parts, each block with the number of its part before its name."""
+        found = Blocks()
+        for i, operator in enumerate(self.operators):
+            found.include(f"{i}:", operator.blocks())
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the state."""
+        return sum(operator.nbytes for operator in self.operators)
+
+    def step(self, received: Received, *, end: bool = False) -> tuple[dict[str, list[pa.Table]], Counts]:
+        """Take a micro-batch in; `end` closes every window. Gives the tables of each output, and counts."""
+        seen = Seen.merged(received.seen)
+        before = self.progress.bound
+        limit = self.progress.take(seen)
         bound = int(ALWAYS) if end else self.progress.bound
-        batch = self._joined(received.batches)
-        kept, time = self._admitted(batch, before.bound, limit)
-        moment = Moment(before.bound, bound, self.plan.stream.lateness, self._early)
-        if self._slicing is None:
-            tables = self.operator.step(kept, time, moment)
-        else:
-            keys, rows = self._slices(received.slices, before.bound, limit)
-            tables = self.operator.step_rows(keys, rows, moment)
-        return {
-            query.name: self._table(query.name, tables.get(query.name, [])) for query in self.plan.queries
-        }
+        counts = Counts(markers=seen.markers, null_time=seen.null_time, out_of_range=seen.out_of_range)
+        tables: dict[str, list[pa.Table]] = {}
+        for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
+            early = any(query.emit == "update" for query in part.plan.queries)
+            moment = Moment(before, bound, self.stream.lateness, early)
+            found = _Sorted(received.payloads.get(i, []), part, before, limit)
+            tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment)
+            if i == 0:
+                counts.add(found.counts)
+        if self.strays:
+            strays = received.payloads.get(len(self.parts), [])
+            tables |= self._stray(strays, self._judge.cutoff(before), limit, counts)
+        self.counts.add(counts)
+        return tables, counts
 
-    def _slices(
-        self, payloads: list[tuple[bytes, str]], bound: int, limit: int
-    ) -> tuple[list[pa.Array], Rows]:
-        """The slices that have a place, of all tasks; their row counts say how many rows have none."""
-        assert self._slicing is not None
-        layout = self._slicing.layout
-        parts = [read_slices(payload, kind, layout) for payload, kind in payloads]
-        if not parts:
-            return [pa.array([], self.plan.stream.type(n)) for n in self._slicing.grouping], no_rows(
-                layout[:-1]
-            )
-        offsets = np.cumsum([0, *(len(keys[0]) if keys else 1 for keys, _ in parts)])
-        moved = [Rows(r.start, r.key + o, r.partials) for (_, r), o in zip(parts, offsets, strict=False)]
-        rows = stack(moved)
-        keys = [pa.concat_arrays([p[0][i] for p in parts]) for i in range(len(parts[0][0]))]
-        counts = plain(rows.partials[-1], 0)
-        code = np.zeros(len(rows), np.int8)
-        if bound > NEVER:
-            cutoff = self._slicing.edges.floor(np.array([bound - self.plan.stream.lateness]))[0]
-            code[rows.start < cutoff] = 1
-        code[rows.start >= limit] = 2
-        self.counts.kept += int(counts[code == 0].sum())
-        self.counts.late += int(counts[code == 1].sum())
-        self._reject("too far ahead", int(counts[code == 2].sum()))
-        kept = rows if not code.any() else rows.take(code == 0)
-        return keys, Rows(kept.start, kept.key, kept.partials[:-1])
+    def _stray(
+        self, payloads: list[bytes], cutoff: int, limit: int, counts: Counts
+    ) -> dict[str, list[pa.Table]]:
+        """The rows that are late, and those that have no place, with the reason; counted if no part does."""
+        tables: dict[str, list[pa.Table]] = {name: [] for name in self.strays}
+        for batch in (b for payload in payloads for b in read_batches(payload) if b.num_rows):
+            time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
+            reason = np.zeros(len(time), np.int8)
+            reason[time >= limit] = 1
+            if bad is not None:
+                reason[bad] = 2
+            if valid is not None:
+                reason[~valid] = 3
+            late = (reason == 0) & (time < cutoff)
+            rows = pa.Table.from_batches([batch])
+            if LATE in tables:
+                tables[LATE].append(rows.filter(pa.array(late)))
+            if REJECTS in tables:
+                some = rows.filter(pa.array(reason > 0))
+                why = REASONS.take(pa.array(reason[reason > 0]))
+                tables[REJECTS].append(some.append_column("reason", why))
+            if not self.parts:
+                ahead = int((reason == 1).sum())
+                kept = int((reason == 0).sum() - late.sum())
+                counts.add(Counts(kept=kept, late=int(late.sum()), too_far_ahead=ahead))
+        return {name: [table for table in found if len(table)] for name, found in tables.items()}
 
-    def _reject(self, reason: str, rows: int) -> None:
-        if rows:
-            self.counts.rejects[reason] = self.counts.rejects.get(reason, 0) + rows
 
-    def _joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        if len(batches) == 1:
-            return batches[0]
+class _Prefixed(Mapping[str, bytes]):
+    """The blocks of one part, by the names that the part gave them."""
+
+    def __init__(self, prefix: str, blocks: Mapping[str, bytes]) -> None:
+        self._prefix, self._blocks = prefix, blocks
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._blocks[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        mine = (name for name in self._blocks if name.startswith(self._prefix))
+        return (name.removeprefix(self._prefix) for name in mine)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _Sorted:
+    """The payloads of a part in one micro-batch: what has a place, and how many rows have none."""
+
+    def __init__(self, payloads: list[bytes], part: Part, bound: int, limit: int) -> None:
+        self._payloads, self._part, self._limit = payloads, part, limit
+        self._cutoff = part.cutoff(bound)
+        self.counts = Counts()
+
+    def folded(self, operator: Operator, moment: Moment) -> dict[str, list[pa.Table]]:
+        """Step over slices that tasks folded; their row counts say how many rows have no place."""
+        if not self._payloads:
+            return operator.step(_no_rows(self._part.plan.stream), np.empty(0, np.int64), moment)
+        keys, rows = read_slices(self._payloads, self._part.slicing.layout)
+        code = self._codes(rows.start, plain(rows.partials[-1], 0))
+        kept = rows if code is None else rows.take(code == 0)
+        return operator.step_rows(keys, Rows(kept.start, kept.key, kept.partials[:-1]), moment)
+
+    def whole(self, operator: Operator, moment: Moment) -> dict[str, list[pa.Table]]:
+        """Step over rows."""
+        batches = [batch for payload in self._payloads for batch in read_batches(payload)]
         if not batches:
-            schema = pa.schema(list(self.plan.stream.types))
-            return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-        return pa.concat_batches(batches)
+            return operator.step(_no_rows(self._part.plan.stream), np.empty(0, np.int64), moment)
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        time = read_time(batch.column(self._part.plan.stream.time), self._part.plan.stream.time)[0]
+        code = self._codes(time, None)
+        if code is not None:
+            batch, time = batch.filter(pa.array(code == 0)), time[code == 0]
+        return operator.step(batch, time, moment)
 
-    def _admitted(self, batch: pa.RecordBatch, bound: int, limit: int) -> tuple[pa.RecordBatch, Ints]:
-        """The rows that have a place; late is what was below the punctuation before this micro-batch."""
-        time, valid, bad = read_time(batch.column(self.plan.stream.time), self.plan.stream.time)
+    def _codes(self, time: Ints, weight: Ints | None) -> Any:
+        """1 where late, 2 where too far ahead, None if no row is either; rows are counted by weight."""
         code = np.zeros(len(time), np.int8)
-        if bound > NEVER:
-            code[time < bound - self.plan.stream.lateness] = 1
-        code[time >= limit] = 2
-        if bad is not None:
-            code[bad] = 3
-        if valid is not None:
-            code[~valid] = 4
-        found = np.bincount(code, minlength=5)
-        self.counts.kept += int(found[0])
-        self.counts.late += int(found[1])
-        for reason, rows in zip(("too far ahead", "time out of range", "null time"), found[2:], strict=True):
-            self._reject(reason, int(rows))
-        if found[0] == len(time):
-            return batch, time
-        return batch.filter(pa.array(code == 0)), time[code == 0]
-
-    def _table(self, name: str, tables: list[pa.Table]) -> pa.Table:
-        if tables:
-            return pa.concat_tables(tables)
-        return result_schema(self.operator, name).empty_table()
+        if self._cutoff > NEVER:
+            code[time < self._cutoff] = 1
+        code[time >= self._limit] = 2
+        found = np.bincount(code, weights=weight, minlength=3).astype(np.int64)
+        self.counts = Counts(kept=int(found[0]), late=int(found[1]), too_far_ahead=int(found[2]))
+        return code if code.any() else None
 
 
-def result_schema(operator: Operator, name: str) -> pa.Schema:
-    """The columns of a query's answers."""
-    entry = next(query for query in operator.queries if query.name == name)
-    lowering = Lowering((), entry.aggregates, entry.point, many=entry.many, early=entry.early)
-    return lowering.schema(operator.key_types(entry.grouping))
+def _no_rows(stream: Stream) -> pa.RecordBatch:
+    schema = pa.schema(list(stream.types))
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)

@@ -1,130 +1,110 @@
-"""Pack: the map side. Each task splits its rows by bucket and sends one Arrow payload to each.
+"""Pack: the map side. Each task sends every bucket its share of the rows, and what it saw of their times.
 
-It runs in Spark's Python workers on Arrow batches. After its rows a task sends every bucket a
-punctuation row, so that all buckets of a micro-batch learn the same progress.
+It runs in Spark's Python workers on Arrow batches: rows cross to Python once and leave as payloads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import NEVER, Bools, Ints
-from windowpane.core.columns import read_column, read_time
-from windowpane.core.hashing import hash_columns
-from windowpane.spark.progress import Rule
+from windowpane.core.arrays import Ints
+from windowpane.spark.envelope import SEEN, envelopes, write_batch
+from windowpane.spark.fold import Folder
+from windowpane.spark.parts import Part
+from windowpane.spark.seen import Seen, Watch
 
-ENVELOPE = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("kind", pa.string()),
-        ("payload", pa.binary()),
-        ("cells", pa.binary()),
-        ("marked", pa.int64()),
-    ]
-)
-ENVELOPE_DDL = "bucket int, kind string, payload binary, cells binary, marked bigint"
+_ROWS = 1 << 17
+"""Rows handled at once: Spark's own batches of 10,000 are gathered up to this."""
+Reader = Callable[[Iterable[pa.RecordBatch], Seen], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
 class Packer:
-    """What a task needs to know: where the time is, what decides the bucket, and the buckets' labels."""
+    """What a task needs to know: the parts of the plan, the buckets' labels, and what to look for.
 
-    time: str
-    keys: tuple[str, ...]
+    With `strays`, every row is also sent as it is, to sort out those that are late or have no place.
+    `read` turns what Spark hands over into the stream's rows, where it is not rows already.
+    """
+
+    parts: tuple[Part, ...]
     labels: tuple[int, ...]
-    rule: Rule
+    watch: Watch
+    strays: bool = False
+    read: Reader | None = None
 
     def sharing(self) -> str:
         """How rows are shared out, in words; state is only good for the same sharing."""
-        return f"over {len(self.labels)} buckets by {', '.join(self.keys) or 'nothing'}"
+        by = "; ".join(", ".join(part.keys) or "nothing" for part in self.parts)
+        return f"over {len(self.labels)} buckets by {by}"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The body of `mapInArrow`."""
-        cells: list[Ints] = []
-        marked = NEVER
-        for batch in batches:
-            if batch.num_rows:
-                time, placed = self.times(batch)
-                markers = self.markers(batch, placed)
-                marked = max(marked, int(time[markers].max(initial=NEVER)))
-                cells.append(self.rule.cells(time[placed & ~markers]))
-                yield self._payloads(batch.filter(pa.array(~markers)) if markers.any() else batch)
-        yield self.punctuation(np.concatenate(cells) if cells else np.empty((0, 3), np.int64), marked)
-
-    def times(self, batch: pa.RecordBatch) -> tuple[Ints, Bools]:
-        """The times of a batch, and which of them have a place."""
-        time, valid, bad = read_time(batch.column(self.time), self.time)
-        placed = np.ones(len(time), np.bool_) if valid is None else valid.copy()
-        return time, placed if bad is None else placed & ~bad
-
-    def markers(self, batch: pa.RecordBatch, placed: Bools) -> Bools:
-        """Which rows are punctuation and no data."""
-        if self.rule.marker is None:
-            return np.zeros(batch.num_rows, np.bool_)
-        column = read_column(batch.column(self.rule.marker), self.rule.marker)
-        flag: Bools = (column.values != 0) & placed
-        return flag if column.valid is None else flag & column.valid
-
-    def _payloads(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        n = len(self.labels)
-        if n == 1 or not self.keys:
-            return envelope([self.labels[0]], [write_batch(batch)], ["rows"])
-        bucket = (hash_columns([batch.column(name) for name in self.keys])[0] % np.uint64(n)).astype(np.int64)
-        order = np.argsort(bucket, kind="stable")
-        counts = np.bincount(bucket, minlength=n)
-        sorted_ = batch.take(pa.array(order))
-        ends = np.cumsum(counts)
-        some = np.nonzero(counts)[0]
-        payloads = [write_batch(sorted_.slice(int(ends[b] - counts[b]), int(counts[b]))) for b in some]
-        return envelope([self.labels[b] for b in some], payloads, ["rows"] * len(some))
-
-    def punctuation(self, cells: Ints, marked: int) -> pa.RecordBatch:
-        """What a task saw, for every bucket."""
-        n = len(self.labels)
-        return pa.record_batch(
-            [
-                pa.array(self.labels, pa.int32()),
-                pa.nulls(n, pa.string()),
-                pa.nulls(n, pa.binary()),
-                pa.array([cells.astype(np.int64).tobytes()] * n, pa.binary()),
-                pa.array([None if marked == NEVER else marked] * n, pa.int64()),
-            ],
-            schema=ENVELOPE,
-        )
+        seen = Seen()
+        senders = [
+            (Folder if part.folded else Sender)(i, part, self.labels) for i, part in enumerate(self.parts)
+        ]
+        rows = batches if self.read is None else self.read(batches, seen)
+        for i, batch in enumerate(gathered(rows)):
+            data, time, unplaced = self.watch.split(batch, seen)
+            for sender in senders:
+                yield from sender.take(data, time)
+            if self.strays:
+                # any bucket knows the bound, so they take turns
+                label = self.labels[i % len(self.labels)]
+                yield envelopes([label] * 2, len(self.parts), [write_batch(data), write_batch(unplaced)])
+        for sender in senders:
+            yield from sender.end()
+        yield announced(seen, self.labels)
 
 
-def envelope(labels: list[int], payloads: list[bytes], kinds: list[str]) -> pa.RecordBatch:
-    """Rows that carry payloads to buckets."""
-    n = len(labels)
-    columns = [
-        pa.array(labels, pa.int32()),
-        pa.array(kinds, pa.string()),
-        pa.array(payloads, pa.binary()),
-        pa.nulls(n, pa.binary()),
-        pa.nulls(n, pa.int64()),
-    ]
-    return pa.record_batch(columns, schema=ENVELOPE)
+class Sender:
+    """The rows of one part in one task, sent as they are."""
+
+    def __init__(self, number: int, part: Part, labels: Sequence[int]) -> None:
+        self._number, self._part = number, part
+        self._labels = labels if part.keys else labels[:1]
+
+    def take(self, batch: pa.RecordBatch, time: Ints) -> Iterator[pa.RecordBatch]:
+        """Send rows to their buckets."""
+        if len(time) == 0:
+            return
+        part, n = self._part, len(self._labels)
+        rows = batch.select(part.plan.stream.columns)
+        if n == 1:
+            yield envelopes([self._labels[0]], self._number, [write_batch(rows)])
+            return
+        bucket = part.bucket_of({name: rows.column(name) for name in part.keys}, n)
+        sorted_ = rows.take(pa.array(np.argsort(bucket, kind="stable")))
+        ends = [0, *np.cumsum(np.bincount(bucket, minlength=n)).tolist()]
+        some = [b for b in range(n) if ends[b] < ends[b + 1]]
+        payloads = [write_batch(sorted_.slice(ends[b], ends[b + 1] - ends[b])) for b in some]
+        yield envelopes([self._labels[b] for b in some], self._number, payloads)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """Nothing was held back."""
+        return iter(())
 
 
-def write_batch(batch: pa.RecordBatch) -> bytes:
-    """One batch as Arrow bytes; the schema is known on the other side but costs little."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+def announced(seen: Seen, labels: Sequence[int]) -> pa.RecordBatch:
+    """What a task saw, for every bucket; the first one counts the rows that no bucket gets."""
+    others = [seen.elsewhere().to_bytes()] * (len(labels) - 1)
+    return envelopes(list(labels), SEEN, [seen.to_bytes(), *others])
 
 
-def read_batch(data: bytes) -> pa.RecordBatch:
-    """The batch of a payload."""
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return reader.read_next_batch()
-
-
-def read_cells(data: bytes) -> Ints:
-    """The cells of a punctuation row."""
-    return np.frombuffer(data, np.int64).reshape(-1, 3)
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= _ROWS:
+            yield pa.concat_batches(held)
+            held, rows = [], 0
+    if held:
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)

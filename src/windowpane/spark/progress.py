@@ -1,104 +1,93 @@
-"""Progress: punctuation as data. Every task tells every bucket which times it saw.
+"""Progress: how far a stream has come, as every bucket finds it from what all tasks saw.
 
-A task cannot know which rows are too far ahead, since that depends on the stream's progress. So it
-describes its times by narrow cells (smallest, largest, rows), from which each bucket finds the same bound:
-cells are taken in rising order, and one that begins more than `max_ahead` above the progress is left out
-with all above it.
+The rows of a micro-batch have no order. Its times are taken in rising order, so that the bound after it is
+the one that the in-process clock has after the same rows in order of time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from windowpane.core.arrays import ALWAYS, NEVER, Ints
+from windowpane.core.arrays import ALWAYS, NEVER
+from windowpane.core.clock import Clock
+from windowpane.plan.nodes import Stream
+from windowpane.spark.seen import Seen, source_names
 from windowpane.values.errors import BadQuery
-from windowpane.values.punctuation import Delay, External, Manual, Policy
-
-CELLS = 16
-"""Cells per `max_ahead`: rows of one cell are never far ahead of each other."""
+from windowpane.values.punctuation import LONGEST, Heartbeat, Melded
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How a bound follows from times; the part of a policy that Spark's tasks can follow together."""
-
-    delay: int | None
-    max_ahead: int | None
-    marker: str | None
-
-    def cells(self, time: Ints) -> Ints:
-        """Rows of (smallest, largest, count), one per cell of times; sorted."""
-        if len(time) == 0:
-            return np.empty((0, 3), np.int64)
-        if self.max_ahead is None:
-            return np.array([[time.min(), time.max(), len(time)]], np.int64)
-        width = max(self.max_ahead // CELLS, 1)
-        cell = time // width
-        if cell.min() == cell.max():
-            return np.array([[time.min(), time.max(), len(time)]], np.int64)
-        order = np.argsort(time, kind="stable")
-        heads = np.concatenate([[0], np.nonzero(np.diff(cell[order]))[0] + 1])
-        ends = np.append(heads[1:], len(time))
-        return np.stack([time[order][heads], time[order][ends - 1], ends - heads], axis=1)
-
-
-def rule_of(policy: Policy, max_ahead: int | None) -> Rule:
-    """The rule for a policy; policies that depend on the order of arrival have none on Spark."""
-    match policy:
-        case Delay(length):
-            return Rule(length, max_ahead, None)
-        case External(column):
-            return Rule(None, max_ahead, column)
-        case Manual():
-            return Rule(None, max_ahead, None)
-    raise BadQuery(
-        f"the punctuation {policy!r} is not available on Spark, where rows of a micro-batch have no order. "
-        "Use delay(...), ordered(), external(column) or manual()."
-    )
-
-
-@dataclass(frozen=True)
 class Progress:
-    """How far the stream has come: its bound, its largest time, and what 'ahead' is measured from."""
+    """The clock of a stream, moved by whole micro-batches."""
 
-    bound: int = NEVER
-    high: int = NEVER
-    anchor: int = NEVER
+    def __init__(self, stream: Stream) -> None:
+        # The clock is only asked for bounds: what is late or too far ahead is found by the bucket.
+        self._clock = Clock(stream.policy, None, LONGEST)
+        self._max_ahead = stream.max_ahead
+        self._anchor = NEVER
+        self._sources: dict[str, int] = {}
+        policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
+        self._melded = isinstance(policy, Melded)
+        self._listed = isinstance(policy, Melded) and bool(policy.sources)
+        if isinstance(policy, Melded) and policy.sources:
+            names = source_names(pa.array(policy.sources, stream.type(policy.source))).to_pylist()
+            self._sources = {name: i for i, name in enumerate(names)}
 
-    def advanced(self, rule: Rule, cells: Ints, marked: int) -> Progress:
-        """After a micro-batch whose tasks saw these cells and markers up to `marked` (NEVER: none)."""
-        after = self._taken(rule, cells)
-        bound = after.bound
-        if rule.delay is not None and after.high > NEVER:
-            bound = max(bound, after.high - rule.delay)
-        return replace(after, bound=max(bound, marked))
+    @property
+    def bound(self) -> int:
+        """No later row is below this."""
+        return self._clock.bound
 
-    def _taken(self, rule: Rule, cells: Ints) -> Progress:
-        if len(cells) == 0:
-            return self
-        cells = cells[np.argsort(cells[:, 0], kind="stable")]
-        if rule.max_ahead is None:
-            return replace(self, high=max(self.high, int(cells[:, 1].max())))
-        anchor = self.anchor
-        if anchor == NEVER:
-            middle = int(np.searchsorted(np.cumsum(cells[:, 2]), (cells[:, 2].sum() + 1) // 2))
-            anchor = int(cells[middle, 0])
-        reach, high = max(anchor, self.high, self.bound), self.high
-        for low, top, _ in cells:
-            if low > reach + rule.max_ahead:
-                break
-            reach, high = max(reach, int(top)), max(high, int(top))
-        return replace(self, high=high, anchor=anchor)
+    def take(self, seen: Seen) -> int:
+        """Move on; gives the smallest time that is too far ahead in this micro-batch (ALWAYS: none is)."""
+        runs = sorted(seen.runs, key=lambda run: run[1])
+        limit = self._limit(runs)
+        kept = [run for run in runs if run[1] < limit]
+        if seen.tops:
+            points = [(time, source) for source, times in seen.tops for time in times if time < limit]
+        else:
+            points = [(time, run[0]) for run in kept for time in run[1:3]]
+        self._admit(sorted(points), markers=False)
+        self._admit(sorted((time, source) for source, time in seen.marked), markers=True)
+        if seen.bound is not None:
+            self._clock.punctuate(seen.bound)
+        if seen.now is not None:
+            self._clock.tick(seen.now)
+        return limit
 
-    def limit(self, rule: Rule, cells: Ints) -> int:
-        """The smallest time that is too far ahead in this micro-batch; ALWAYS if none is."""
-        if rule.max_ahead is None:
+    def _limit(self, runs: list[tuple[str, int, int, int]]) -> int:
+        """Runs are reached in rising order, each from those before it, until one is too far ahead."""
+        if self._max_ahead is None or not runs:
             return int(ALWAYS)
-        return max(self._taken(rule, cells).high, self.bound, self.anchor) + 1
+        if self._anchor == NEVER:
+            rows = np.cumsum([run[3] for run in runs])
+            self._anchor = runs[int(np.searchsorted(rows, (rows[-1] + 1) // 2))][1]
+        reach = max(self._anchor, self._clock.high, self.bound)
+        for _, low, top, _ in runs:
+            if low > reach + self._max_ahead:
+                break
+            reach = max(reach, top)
+        return reach + 1
+
+    def _admit(self, points: list[tuple[int, str]], *, markers: bool) -> None:
+        if not points:
+            return
+        times = np.array([time for time, _ in points], np.int64)
+        sources = np.array([self._source(name) for _, name in points], np.int64) if self._melded else None
+        self._clock.admit(times, np.ones(len(times), np.bool_) if markers else None, sources)
+
+    def _source(self, name: str) -> int:
+        if self._listed and name not in self._sources:
+            raise BadQuery(f"source {name!r} is not among the listed sources {', '.join(self._sources)}.")
+        return self._sources.setdefault(name, len(self._sources))
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {"bound": self.bound, "high": self.high, "anchor": self.anchor}
+        return {"clock": self._clock.snapshot(), "anchor": self._anchor, "sources": self._sources}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `to_json`."""
+        self._clock.restore(state["clock"])
+        self._anchor, self._sources = int(state["anchor"]), dict(state["sources"])

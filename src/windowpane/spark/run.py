@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
-from pyspark.sql.types import StructType
 
-from windowpane.plan.nodes import Plan, Stream, WindowQuery
-from windowpane.planner.compile import compile_plan
-from windowpane.query import RUNTIMES, Query
-from windowpane.spark.bucket import Bucket, Received, result_schema
-from windowpane.spark.pack import ENVELOPE_DDL, Packer
-from windowpane.spark.processor import WindowProcessor, flat_schema, to_frame
-from windowpane.spark.progress import Rule, rule_of
-from windowpane.spark.reduce import Reducer, reducible
-from windowpane.values.windows import LastRows, PerRow, Rows
+from windowpane.core.arrays import ALWAYS, NEVER
+from windowpane.core.results import flattened
+from windowpane.plan.nodes import Plan
+from windowpane.query import RUNTIMES, Query, Source, together
+from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
+from windowpane.spark.control import by_clock, by_hand
+from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
+from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output, tagged
+from windowpane.spark.pack import Packer, Reader
+from windowpane.spark.parts import columns_of, parts_of
+from windowpane.spark.processor import WindowProcessor
+from windowpane.spark.seen import Seen, watch_of
+from windowpane.values.errors import BadQuery
+from windowpane.values.punctuation import Heartbeat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+ANSWERS = "answers"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a run: how many buckets, a control folder, and which outputs."""
+
+    buckets: int | None = None
+    control: str | Path | None = None
+    answers: bool = True
+    strays: tuple[str, ...] = ()
 
 
 def schema_of(frame: DataFrame) -> pa.Schema:
@@ -32,103 +50,124 @@ def schema_of(frame: DataFrame) -> pa.Schema:
     return empty.toArrow().schema
 
 
-def spark_schema(session: SparkSession, schema: pa.Schema) -> StructType:
-    """The Spark schema of an Arrow schema."""
-    return session.createDataFrame(schema.empty_table()).schema
+def to_spark(
+    query: Query, what: str = ANSWERS, *, buckets: int | None = None, control: str | Path | None = None
+) -> DataFrame:
+    """The query's answers, its late rows or its rejects as an ordinary DataFrame: streaming or batch."""
+    if what not in (ANSWERS, LATE, REJECTS):
+        raise BadQuery(f"to_spark({what!r}): there is no such output. Use 'answers', 'late' or 'rejects'.")
+    strays = () if what == ANSWERS else (what,)
+    wanted = Wanted(buckets, control, what == ANSWERS, strays)
+    frame = tagged_frame(query.plan, query.source, wanted)
+    name = query.node.name if what == ANSWERS else what
+    return output(frame, name, _schemas(frame.sparkSession, query.plan, strays)[name])
 
 
-def to_spark(query: Query, *, buckets: int | None = None) -> DataFrame:
-    """The query's answers as an ordinary DataFrame: streaming if its source is, else batch."""
-    source = query.source.foreign
-    session = source.sparkSession
-    plan = _pruned(query.plan)
-    rule = rule_of(plan.stream.policy, plan.stream.max_ahead)
-    keys = bucket_columns(plan.queries)
-    count = buckets or int(session.conf.get("spark.sql.shuffle.partitions"))
-    labels = bucket_labels(session, count) if keys else (0,)
-    packer = Packer(plan.stream.time, keys, labels, rule)
-    if reducible(plan):
-        packer = Reducer(plan.stream.time, keys, labels, rule, plan)
-    packed = source.select(*plan.stream.columns).mapInArrow(packer, ENVELOPE_DDL)
-    operator = compile_plan(plan)[0]
-    schema = flat_schema(result_schema(operator, plan.queries[0].name))
-    grouped = packed.groupBy("bucket")
-    if source.isStreaming:
-        processor = WindowProcessor(plan, packer, uuid.uuid4().hex)
-        answers = grouped.transformWithStateInPandas(
-            processor, spark_schema(session, schema), "append", "none"
-        )
-    else:
-        answers = grouped.applyInPandas(_whole(plan, rule), spark_schema(session, schema))
-    return _with_window(answers, schema.names)
+def all_to_spark(
+    queries: Sequence[Query],
+    *,
+    late: bool = False,
+    rejects: bool = False,
+    buckets: int | None = None,
+    control: str | Path | None = None,
+) -> Outputs:
+    """Several queries over one stream in one pass, with its late rows and rejects if wanted."""
+    plan, source = together(queries)
+    strays = (*((LATE,) if late else ()), *((REJECTS,) if rejects else ()))
+    for query in plan.queries:
+        if query.name in strays:
+            raise BadQuery(f"a query has the name of the output {query.name!r}. Name it anew.")
+    frame = tagged_frame(plan, source, Wanted(buckets, control, strays=strays))
+    return Outputs(frame, _schemas(frame.sparkSession, plan, strays))
 
 
-def _whole(plan: Plan, rule: Rule) -> Any:
+def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
+    """The outputs of one pass over the source, as tagged payloads."""
+    rows, read = _rows_of(source)
+    session = rows.sparkSession
+    judge, *_ = parts = parts_of(plan)
+    work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays)
+    count = wanted.buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    alone = not wanted.strays and not any(part.keys for part in parts)
+    labels = bucket_labels(session, 1 if alone else count)
+    packer = Packer(work.parts, labels, watch_of(plan.stream), bool(wanted.strays), read)
+    # Late rows and rejects come whole; else Catalyst reads no column that no part does.
+    columns = plan.stream.columns if wanted.strays else columns_of(parts)
+    if read is None:
+        rows = rows.select(*columns)
+    packed = rows.mapInArrow(packer, ENVELOPE_DDL)
+    token = uuid.uuid4().hex
+    if not rows.isStreaming:
+        return packed.groupBy("bucket").applyInPandas(_whole(work), TAGGED_DDL)
+    if isinstance(plan.stream.policy, Heartbeat):
+        packed = packed.union(by_clock(session, labels))
+    if wanted.control is not None:
+        packed = packed.union(by_hand(session, wanted.control, labels))
+    types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
+    known = replace(plan, stream=replace(plan.stream, types=types))
+    processor = WindowProcessor(known, work, packer.sharing(), token)
+    answers = packed.groupBy("bucket").transformWithStateInPandas(processor, TAGGED_DDL, "append", "none")
+    return observed(answers, token[:8])
+
+
+def _rows_of(source: Source) -> tuple[DataFrame, Reader | None]:
+    """The source's rows, or the tagged answers of the query that the stream reads and how to open them."""
+    if source.upstream is None:
+        return source.foreign, None
+    upstream: Query = source.upstream
+    frame = tagged_frame(upstream.plan, upstream.source, Wanted())
+    return frame.select("output", "payload", "bound"), _opener(upstream.node.name)
+
+
+def _opener(name: str) -> Reader:
+    """How a task reads the answers of a query as rows; their punctuation is the query's own."""
+
+    def read(batches: Iterable[pa.RecordBatch], seen: Seen) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            bounds = [bound for bound in batch.column(2).to_pylist() if bound not in (None, NEVER)]
+            seen.bound = max([*bounds, *(() if seen.bound is None else (seen.bound,))], default=None)
+            for tag, payload in zip(batch.column(0), batch.column(1), strict=True):
+                if tag.as_py() == name:
+                    for part in read_batches(payload.as_py()):
+                        yield from flattened(pa.Table.from_batches([part])).to_batches()
+
+    return read
+
+
+def _whole(work: Work) -> Callable[[Any], Any]:
     """The batch job: a bucket takes everything in at once and closes every window."""
 
     def run(frame: Any) -> Any:
-        received = Received().add(frame)
-        bucket = Bucket(plan, rule)
-        return to_frame(next(iter(bucket.step(received, end=True).values())))
+        received = Received().add(frame["part"], frame["payload"])
+        bucket = Bucket(work)
+        tables, counts = bucket.step(received, end=True)
+        return tagged(tables, counts, int(ALWAYS), bucket.nbytes)
 
     return run
 
 
-def _with_window(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    def columns() -> Iterator[Any]:
-        for name in names:
-            if name == "window_start":
-                yield F.struct(F.col("window_start").alias("start"), F.col("window_end").alias("end")).alias(
-                    "window"
-                )
-            elif name != "window_end":
-                yield F.col(name)
-
-    return frame.select(*columns())
+def _schemas(session: SparkSession, plan: Plan, strays: Sequence[str]) -> dict[str, StructType]:
+    """The Spark schema of each output."""
+    rows = pa.schema(list(plan.stream.types))
+    other = {LATE: rows, REJECTS: rows.append(pa.field("reason", pa.string()))}
+    arrow = {name: schema for part in parts_of(plan) for name, schema in part.operator().schemas().items()}
+    arrow |= {name: other[name] for name in strays}
+    return {name: session.createDataFrame(schema.empty_table()).schema for name, schema in arrow.items()}
 
 
-def bucket_columns(queries: Iterable[WindowQuery]) -> tuple[str, ...]:
-    """The columns by which rows can be shared out so that no window is torn; none: one bucket takes all.
-
-    A window that counts positions needs all rows of its partition; any other needs all rows of a key.
-    """
-    common: list[str] | None = None
-    for query in queries:
-        for window in query.windows:
-            counts = isinstance(window, Rows | PerRow | LastRows)
-            needs = query.partition(window) if counts else query.keys
-            common = list(needs) if common is None else [c for c in common if c in needs]
-    return tuple(sorted(common or ()))
+_labels: dict[int, tuple[int, ...]] = {}
 
 
 def bucket_labels(session: SparkSession, n: int) -> tuple[int, ...]:
     """One integer for each residue of Spark's own hash, so that every shuffle partition gets exactly one."""
-    found: dict[int, int] = {}
-    size = 64 * n
-    candidates = session.range(size).select(
-        "id", F.pmod(F.hash(F.col("id").cast("int")), F.lit(n)).alias("p")
-    )
-    for row in candidates.collect():
-        found.setdefault(row.p, row.id)
-    return tuple(found[p] for p in range(n))
-
-
-def _pruned(plan: Plan) -> Plan:
-    """The plan with only the columns that are read, so that Catalyst reads no others."""
-    operator = compile_plan(plan)[0]
-    stream = plan.stream
-    wanted = {
-        stream.time,
-        *stream.policy_columns(),
-        *operator.columns,
-        *([stream.ties] if stream.ties else []),
-    }
-    wanted |= {c for query in plan.queries for c in query.grouping}
-    if operator.tie:
-        wanted |= set(operator.tie)
-    types = tuple((name, kind) for name, kind in stream.types if name in wanted)
-    pruned: Stream = replace(stream, types=types)
-    return replace(plan, stream=pruned)
+    if n not in _labels:
+        residue = F.pmod(F.hash(F.col("id").cast("int")), F.lit(n)).alias("p")
+        found: dict[int, int] = {}
+        for row in session.range(64 * n).select("id", residue).collect():
+            found.setdefault(row.p, row.id)
+        _labels[n] = tuple(found[p] for p in range(n))
+    return _labels[n]
 
 
 RUNTIMES["to_spark"] = to_spark
+RUNTIMES["all_to_spark"] = all_to_spark
