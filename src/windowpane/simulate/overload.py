@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Floats, Ints
-from windowpane.core.kernels.kinetic import tournament
 from windowpane.core.kernels.overload import next_of_key, overload, overload_append, shed
 from windowpane.core.kernels.update_queue import MEASURED
-from windowpane.core.upstream.queue import CODES, empty_keys, empty_ranks, empty_totals
+from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.freshness import Policy, policy_of
 
@@ -97,11 +96,11 @@ def simulate(
     chosen = policy_of(policy)
     end = stream.span if until is None else float(until)
     costs = np.broadcast_to(np.asarray(cost, np.float64), stream.keys).copy()
-    keys, totals = empty_keys(stream.keys), empty_totals(float(costs.mean()), 0.0)
+    queue = new_queue(stream.keys, float(costs.mean()), 0.0)
+    keys, totals = queue.keys, queue.totals
     keys.cost[:], keys.row[:] = costs, -1
     totals[MEASURED] = measured
     most = np.zeros(1, np.int64)
-    tree = tournament(stream.keys)
     if chosen.keeps_all:
         kept = np.ones(len(stream.ids), np.bool_)
         if chosen is Policy.SHED:
@@ -110,7 +109,6 @@ def simulate(
         following = next_of_key(stream.ids, stream.keys)
         overload_append(keys, totals, stream.times, stream.ids, following, kept, costs, end, most)
     else:
-        ranks = empty_ranks(stream.keys)
-        overload(keys, ranks, tree, totals, CODES[chosen], stream.times, stream.ids, costs, end, most)
+        overload(queue, CODES[chosen], stream.times, stream.ids, costs, end, most)
     staleness = staleness_of(keys, totals, stream.keys, end)
-    return Outcome(staleness, keys.updates, keys.serves, int(most[0]), int(tree.looked[0]), keys.row)
+    return Outcome(staleness, keys.updates, keys.serves, int(most[0]), int(queue.tree.looked[0]), keys.row)

@@ -1,9 +1,9 @@
 """A kinetic tournament: which waiting key ranks highest now, without looking at all of them.
 
-The rank of a key is a parabola in time, fixed while the key waits. A tree holds at every node the winner of
-its two children and the time until which all winners below it are sure to stand (the next crossing of two
-parabolas that met there). Time never goes back, so asking for the winner only repairs what has run out.
-Policies with fixed ranks use the same tree; there nothing ever runs out.
+The rank of a waiting key is a parabola in time, renewed when the key has been silent for long enough. A tree
+holds at every node the winner of its two children and the time until which all winners below it are sure to
+stand (the next crossing of two parabolas that met there, or the renewal of one). Time never goes back, so
+asking for the winner only repairs what has run out. With fixed ranks nothing ever does.
 """
 
 from __future__ import annotations
@@ -14,17 +14,27 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
+from windowpane.core.kernels.habits import EDGES, HAZARD, LEFT, piece_of
 
 NOBODY = -1
 
 
 class Ranks(NamedTuple):
-    """One parabola for each key: constant + w * (linear + w * square), where w is the time since `since`."""
+    """One parabola for each key: constant + w * (linear + w * square), where w is the time since `since`.
+
+    A key whose `gap` is above 0 is ranked by what its service saves: see `renew`. Others have fixed ranks.
+    """
 
     since: Floats
     constant: Floats
     linear: Floats
     square: Floats
+    silent: Floats
+    """Since when the key has not updated."""
+    gap: Floats
+    """The mean time between its updates."""
+    price: Floats
+    """1 / cost: savings are compared for each unit of the consumer's time."""
 
 
 class Tournament(NamedTuple):
@@ -54,6 +64,28 @@ def rank(ranks: Ranks, key: int, now: float) -> float:
     w = now - ranks.since[key]
     value: float = ranks.constant[key] + w * (ranks.linear[key] + w * ranks.square[key])
     return value
+
+
+@kernel
+def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
+    """Rank a key by what its service saves, given how long it has been silent; until when that stands.
+
+    A key that is served after a wait of w and stays fresh for another g on average has, over a cycle, the
+    staleness w * w / 2 in the time w + g. The rank is the price of a service at which serving now and serving
+    a moment later cost the same: w * w * (1 / h - 1 / 2) + w * g / h, where h is the hazard of an update.
+    """
+    gap = ranks.gap[key]
+    if gap <= 0.0:
+        return np.inf
+    piece = piece_of((now - ranks.silent[key]) / gap)
+    until: float = ranks.silent[key] + gap * EDGES[piece]
+    while until <= now:  # rounding
+        piece += 1
+        until = ranks.silent[key] + gap * EDGES[piece]
+    share = ranks.price[key] / habits[HAZARD, piece]
+    ranks.linear[key] = share * gap * habits[LEFT, piece]
+    ranks.square[key] = max(share - 0.5 * ranks.price[key], 0.0)
+    return until
 
 
 @kernel
@@ -87,10 +119,11 @@ def _play(tree: Tournament, ranks: Ranks, node: int, now: float) -> None:
 
 
 @kernel
-def place(tree: Tournament, ranks: Ranks, key: int, now: float) -> None:
+def place(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: float) -> None:
     """Let a key in, or tell the tree that its rank is another."""
     node = len(tree.winner) // 2 + key
     tree.winner[node] = key
+    tree.until[node] = renew(ranks, habits, key, now)
     node //= 2
     while node > 0:
         _play(tree, ranks, node, now)
@@ -98,12 +131,13 @@ def place(tree: Tournament, ranks: Ranks, key: int, now: float) -> None:
 
 
 @kernel
-def build(tree: Tournament, ranks: Ranks, waiting: Bools, now: float) -> None:
+def build(tree: Tournament, ranks: Ranks, habits: Floats, waiting: Bools, now: float) -> None:
     """Let in every key that waits, at once, into an empty tree."""
     leaves = len(tree.winner) // 2
     for key in range(len(waiting)):
         if waiting[key]:
             tree.winner[leaves + key] = key
+            tree.until[leaves + key] = renew(ranks, habits, key, now)
     for node in range(leaves - 1, 0, -1):
         _play(tree, ranks, node, now)
 
@@ -113,6 +147,7 @@ def remove(tree: Tournament, ranks: Ranks, key: int, now: float) -> None:
     """Let a key go."""
     node = len(tree.winner) // 2 + key
     tree.winner[node] = NOBODY
+    tree.until[node] = np.inf
     node //= 2
     while node > 0:
         _play(tree, ranks, node, now)
@@ -120,7 +155,7 @@ def remove(tree: Tournament, ranks: Ranks, key: int, now: float) -> None:
 
 
 @kernel
-def best(tree: Tournament, ranks: Ranks, now: float) -> int:
+def best(tree: Tournament, ranks: Ranks, habits: Floats, now: float) -> int:
     """The key with the highest rank now, or NOBODY. `now` must not be before that of any earlier call."""
     if tree.until[1] <= now:
         leaves = len(tree.winner) // 2
@@ -134,7 +169,11 @@ def best(tree: Tournament, ranks: Ranks, now: float) -> int:
                 continue
             tree.stack[depth - 1] = -node
             for child in range(2 * node, 2 * node + 2):
-                if child < leaves and tree.until[child] <= now:
+                if tree.until[child] > now:
+                    continue
+                if child >= leaves:
+                    tree.until[child] = renew(ranks, habits, child - leaves, now)
+                else:
                     tree.stack[depth] = child
                     depth += 1
     winner: int = tree.winner[1]

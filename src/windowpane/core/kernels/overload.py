@@ -6,25 +6,16 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.kinetic import Ranks, Tournament, place
+from windowpane.core.kernels.kinetic import place
 from windowpane.core.kernels.staleness import area
-from windowpane.core.kernels.update_queue import MEASURED, WAITING, Keys, arrive, deliver, serve
+from windowpane.core.kernels.update_queue import MEASURED, WAITING, Keys, Queue, arrive, deliver, serve
 
 _INF = np.inf
 
 
 @kernel
 def overload(
-    keys: Keys,
-    ranks: Ranks,
-    tree: Tournament,
-    totals: Floats,
-    policy: int,
-    times: Floats,
-    ids: Ints,
-    costs: Floats,
-    until: float,
-    most: Ints,
+    queue: Queue, policy: int, times: Floats, ids: Ints, costs: Floats, until: float, most: Ints
 ) -> None:
     """Run an update queue before one consumer up to a time; a service of key k takes costs[k].
 
@@ -42,17 +33,17 @@ def overload(
         if now > until:
             return
         if arrival <= now:
-            if arrive(keys, ranks, totals, policy, ids[at], now, at):
-                place(tree, ranks, ids[at], now)
-            most[0] = max(most[0], np.int64(totals[WAITING]))
+            if arrive(queue, policy, ids[at], now, at):
+                place(queue.tree, queue.ranks, queue.habits, ids[at], now)
+            most[0] = max(most[0], np.int64(queue.totals[WAITING]))
             at += 1
             if at < len(times) and times[at] == now:
                 continue
         if busy and free <= now:
-            deliver(keys, totals, current, now)
+            deliver(queue, current, now)
             current = -1
         if current < 0:
-            current = serve(keys, ranks, tree, totals, now)
+            current = serve(queue, now)
             if current >= 0:
                 free = now + costs[current]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
+from windowpane.core.kernels.habits import FORGET, notice
 from windowpane.core.kernels.kinetic import Ranks, Tournament, best, place, remove
 from windowpane.core.kernels.staleness import area
 
@@ -20,6 +21,8 @@ ORDER, WAITING, COST, BEGAN, MEASURED, NOW, TOTALS = 0, 1, 2, 3, 4, 5, 6
 LEARN = 0.1
 """How much a new cost counts against what was known."""
 _INF = np.inf
+_FRONT = 2.0**52
+_TINY = 1e-12
 
 
 class Keys(NamedTuple):
@@ -41,10 +44,10 @@ class Keys(NamedTuple):
     """How many updates came."""
     serves: Ints
     """How often it was served."""
-    idle: Floats
-    """All the time from a service to the next update, summed up."""
-    idles: Ints
-    """How many such times."""
+    gaps: Floats
+    """The times between its updates, summed up with older ones counting less."""
+    weight: Floats
+    """How many updates that sum stands for."""
     cost: Floats
     """What it costs to process a tuple of the key; 0 where that is not known."""
     queue_area: Floats
@@ -53,46 +56,69 @@ class Keys(NamedTuple):
     """Application staleness, integrated over time."""
 
 
+class Queue(NamedTuple):
+    """All that a queue knows."""
+
+    keys: Keys
+    ranks: Ranks
+    habits: Floats
+    tree: Tournament
+    totals: Floats
+
+
 @kernel
-def arrive(keys: Keys, ranks: Ranks, totals: Floats, policy: int, key: int, now: float, row: int) -> bool:
+def arrive(queue: Queue, policy: int, key: int, now: float, row: int) -> bool:
     """An update overwrites the older one of its key. True where the key's rank is new or another."""
+    keys, ranks, totals = queue.keys, queue.ranks, queue.totals
     waiting = keys.first[key] < _INF
+    _learn_gap(keys, queue.habits, totals, key, now)
     keys.row[key] = row
     keys.arrived[key] = now
     keys.updates[key] += 1
-    if keys.pending[key] == _INF:
-        keys.pending[key] = now
+    keys.pending[key] = min(keys.pending[key], now)
+    totals[ORDER] += 1.0
+    totals[NOW] = now
     if not waiting:
         keys.first[key] = now
         totals[WAITING] += 1.0
-        if keys.served[key] > -_INF:
-            keys.idle[key] += now - keys.served[key]
-            keys.idles[key] += 1
-    totals[ORDER] += 1.0
-    totals[NOW] = now
     if policy == FRESHEST:
-        if waiting:
-            return False
-        _rank_by_worth(keys, ranks, totals, key, now)
+        ranks.since[key] = keys.first[key]
+        ranks.silent[key] = now
+        ranks.gap[key] = gap_of(keys, key)
+        ranks.price[key] = 1.0 / cost_of(keys, totals, key)
         return True
-    ranks.since[key] = now
-    if policy == FIFO:
+    if policy == LINECUTTING and cost_of(keys, totals, key) * totals[WAITING] < gap_of(keys, key):
+        # All who wait could be served between two updates of this key. It goes to the front, behind those
+        # who cut in before it.
+        if not waiting or ranks.constant[key] < 0.0:
+            ranks.constant[key] = _FRONT - totals[ORDER]
+            return True
+        return False
+    if policy == FIFO or not waiting:
         ranks.constant[key] = -totals[ORDER]
         return True
-    if policy == LINECUTTING and _is_slow(keys, totals, key, now):
-        ranks.constant[key] = totals[ORDER]
-        return True
-    if waiting:
-        return False
-    ranks.constant[key] = -totals[ORDER]
-    return True
+    return False
 
 
 @kernel
-def _is_slow(keys: Keys, totals: Floats, key: int, now: float) -> bool:
-    """Whether all who wait could be served between two updates of the key: rate < 1 / (cost * residents)."""
-    slow: bool = keys.updates[key] * cost_of(keys, totals, key) * totals[WAITING] < now - totals[BEGAN]
-    return slow
+def _learn_gap(keys: Keys, habits: Floats, totals: Floats, key: int, now: float) -> None:
+    """Count the time since the key's last update; for its first one, since the queue began."""
+    if keys.updates[key] == 0:
+        keys.gaps[key] = now - totals[BEGAN]
+        keys.weight[key] = 1.0
+        return
+    gap = now - keys.arrived[key]
+    if keys.updates[key] > 1:
+        notice(habits, gap / gap_of(keys, key))
+    keys.gaps[key] += gap - FORGET * keys.gaps[key]
+    keys.weight[key] += 1.0 - FORGET * keys.weight[key]
+
+
+@kernel
+def gap_of(keys: Keys, key: int) -> float:
+    """The mean time between updates of a key: 1 / its rate."""
+    gap: float = max(keys.gaps[key] / keys.weight[key], _TINY)
+    return gap
 
 
 @kernel
@@ -103,28 +129,10 @@ def cost_of(keys: Keys, totals: Floats, key: int) -> float:
 
 
 @kernel
-def gap_of(keys: Keys, totals: Floats, key: int, now: float) -> float:
-    """How long after its next service the key is expected to update again."""
-    between = (now - totals[BEGAN]) / max(keys.updates[key], 1)
-    gap: float = (keys.idle[key] + between) / (keys.idles[key] + 1)
-    return gap
-
-
-@kernel
-def _rank_by_worth(keys: Keys, ranks: Ranks, totals: Floats, key: int, now: float) -> None:
-    """What a service saves for each unit of time that it takes."""
-    gap, cost = gap_of(keys, totals, key, now), cost_of(keys, totals, key)
-    fresh = gap * gap * -np.expm1(-cost / gap) if gap > 0.0 else 0.0
-    ranks.since[key] = keys.first[key] - totals[COST] / 2.0
-    ranks.square[key] = 0.5 / cost
-    ranks.linear[key] = gap / cost
-    ranks.constant[key] = fresh / cost
-
-
-@kernel
-def serve(keys: Keys, ranks: Ranks, tree: Tournament, totals: Floats, now: float) -> int:
+def serve(queue: Queue, now: float) -> int:
     """Take the key that the policy ranks first out of the queue, or NOBODY where none waits."""
-    key = best(tree, ranks, now)
+    keys, totals = queue.keys, queue.totals
+    key = best(queue.tree, queue.ranks, queue.habits, now)
     if key >= 0:
         keys.queue_area[key] += area(keys.first[key], totals[MEASURED], now)
         keys.first[key] = _INF
@@ -132,29 +140,31 @@ def serve(keys: Keys, ranks: Ranks, tree: Tournament, totals: Floats, now: float
         keys.serves[key] += 1
         totals[WAITING] -= 1.0
         totals[NOW] = now
-        remove(tree, ranks, key, now)
+        remove(queue.tree, queue.ranks, key, now)
     return key
 
 
 @kernel
-def deliver(keys: Keys, totals: Floats, key: int, now: float) -> None:
+def deliver(queue: Queue, key: int, now: float) -> None:
     """The result of the last service of a key reached the application."""
-    since = max(keys.delivered[key], totals[MEASURED])
-    keys.application_area[key] += area(keys.pending[key], since, now)
+    keys = queue.keys
+    counted = max(keys.delivered[key], queue.totals[MEASURED])
+    keys.application_area[key] += area(keys.pending[key], counted, now)
     keys.pending[key] = keys.first[key]
     keys.delivered[key] = now
 
 
 @kernel
-def deliver_many(keys: Keys, totals: Floats, ids: Ints, times: Floats) -> None:
+def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
     """The results of several services reached the application."""
     for i in range(len(ids)):
-        deliver(keys, totals, ids[i], times[i])
+        deliver(queue, ids[i], times[i])
 
 
 @kernel
-def learn_many(keys: Keys, totals: Floats, ids: Ints, costs: Floats) -> None:
+def learn_many(queue: Queue, ids: Ints, costs: Floats) -> None:
     """What services took: an average that forgets, for each key and for all."""
+    keys, totals = queue.keys, queue.totals
     for i in range(len(ids)):
         known = keys.cost[ids[i]]
         keys.cost[ids[i]] = costs[i] if known <= 0.0 else known + LEARN * (costs[i] - known)
@@ -162,42 +172,23 @@ def learn_many(keys: Keys, totals: Floats, ids: Ints, costs: Floats) -> None:
 
 
 @kernel
-def arrive_many(
-    keys: Keys,
-    ranks: Ranks,
-    tree: Tournament,
-    totals: Floats,
-    policy: int,
-    ids: Ints,
-    times: Floats,
-    rows: Ints,
-) -> None:
+def arrive_many(queue: Queue, policy: int, ids: Ints, times: Floats, rows: Ints) -> None:
     """A batch of updates in arrival order; each key enters the tournament once, however often it updates."""
     touched = np.empty(len(ids), np.int64)
-    changed = np.zeros(len(keys.row), np.bool_)
+    changed = np.zeros(len(queue.keys.row), np.bool_)
     count = 0
     for i in range(len(ids)):
         key = ids[i]
-        if arrive(keys, ranks, totals, policy, key, times[i], rows[i]) and not changed[key]:
+        if arrive(queue, policy, key, times[i], rows[i]) and not changed[key]:
             changed[key] = True
             touched[count] = key
             count += 1
     for i in range(count):
-        place(tree, ranks, touched[i], times[len(times) - 1])
+        place(queue.tree, queue.ranks, queue.habits, touched[i], times[len(times) - 1])
 
 
 @kernel
-def serve_many(
-    keys: Keys,
-    ranks: Ranks,
-    tree: Tournament,
-    totals: Floats,
-    now: float,
-    budget: float,
-    costs: Floats,
-    ids: Ints,
-    times: Floats,
-) -> int:
+def serve_many(queue: Queue, now: float, budget: float, costs: Floats, ids: Ints, times: Floats) -> int:
     """Serve keys one after the other while the cost of each still fits into the budget; how many.
 
     `costs` is by key. A key is ranked at the time at which its turn comes, so `times` tells when that is.
@@ -205,10 +196,10 @@ def serve_many(
     spent = 0.0
     count = 0
     while count < len(ids):
-        key = best(tree, ranks, now + spent)
+        key = best(queue.tree, queue.ranks, queue.habits, now + spent)
         if key < 0 or spent + costs[key] > budget:
             break
-        ids[count] = serve(keys, ranks, tree, totals, now + spent)
+        ids[count] = serve(queue, now + spent)
         times[count] = now + spent
         spent += costs[key]
         count += 1

@@ -1,0 +1,77 @@
+"""When does a key update again? Learned online: a mean for each key, and one shape of the gaps for all keys.
+
+The gap between two updates of a key is counted relative to the key's mean gap, in a histogram that all keys
+share. From it follow, for a key that has been silent for some time, the chance that it updates now (`hazard`)
+and how long it is expected to stay silent (`left`), both relative to its mean. For updates at random both are
+1 however long the silence; after a burst silence means a longer silence; a regular key is due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Floats
+from windowpane.core.jit import kernel
+
+PIECES = 8
+"""Silences, relative to the mean gap, are told apart below 2**-10, 2**-8, ..., 1, 4 and above."""
+EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 2.0), np.inf])
+"""Where each piece of a silence ends."""
+COUNT, TOTAL, HAZARD, LEFT, SEEN = 0, 1, 2, 3, 4
+"""The rows of a table of habits: gaps counted, their sum, what follows; how many in all (first cell only)."""
+FORGET = 1.0 / 256.0
+"""How much of a key's past gaps one more update forgets."""
+_PRIOR = 32.0
+_EVERY = 256.0
+_MOST = 16_384.0
+
+
+def new_habits() -> Floats:
+    """Nothing known: as if a few gaps of a key that updates at random were seen."""
+    edges = np.array([0.0, *EDGES[:-1]])
+    above, beyond = np.exp(-edges), (edges + 1.0) * np.exp(-edges)
+    habits = np.ones((5, PIECES))
+    habits[COUNT] = -_PRIOR * np.diff([*above, 0.0])
+    habits[TOTAL] = -_PRIOR * np.diff([*beyond, 0.0])
+    habits[SEEN] = 0.0
+    return habits
+
+
+@kernel
+def piece_of(silence: float) -> int:
+    """The piece that a silence, relative to the mean gap, lies in."""
+    piece = 0
+    while silence >= EDGES[piece]:
+        piece += 1
+    return piece
+
+
+@kernel
+def notice(habits: Floats, gap: float) -> None:
+    """Count one gap, relative to the mean of its key; every now and then draw the conclusions."""
+    piece = piece_of(gap)
+    habits[COUNT, piece] += 1.0
+    habits[TOTAL, piece] += gap
+    habits[SEEN, 0] += 1.0
+    if habits[SEEN, 0] % _EVERY == 0.0:
+        _conclude(habits)
+        if habits[SEEN, 0] >= _MOST:
+            habits[: TOTAL + 1] *= 0.5
+            habits[SEEN, 0] *= 0.5
+
+
+@kernel
+def _conclude(habits: Floats) -> None:
+    """Hazard and expected rest of a silence in each piece, from the gaps counted."""
+    mean = habits[TOTAL].sum() / habits[COUNT].sum()
+    longer, time = 0.0, 0.0
+    for piece in range(PIECES - 1, -1, -1):
+        begin = EDGES[piece - 1] if piece > 0 else 0.0
+        spent = habits[TOTAL, piece] - habits[COUNT, piece] * begin
+        if piece < PIECES - 1:
+            spent += longer * (EDGES[piece] - begin)
+        longer += habits[COUNT, piece]
+        time += habits[TOTAL, piece]
+        habits[LEFT, piece] = (time / longer - begin) / mean
+        # Trials: a hazard below 1 gains nothing; above 4 a key in a burst would hardly be served at all.
+        habits[HAZARD, piece] = min(max(mean * habits[COUNT, piece] / spent, 1.0), 4.0)
