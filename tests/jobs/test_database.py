@@ -62,6 +62,35 @@ def test_a_micro_batch_that_comes_again_changes_nothing_also_for_null_keys(table
     ]
 
 
+def test_an_old_micro_batch_that_comes_again_does_not_undo_a_newer_one(table):
+    upsert, rows = table
+    upsert.write(answers(("a", 0, 3, None, 0)), ("query", 0))
+    upsert.write(answers(("a", 0, 5, None, 1)), ("query", 1))
+    upsert.write(answers(("a", 0, 3, None, 0)), ("query", 0))
+    upsert.write(answers(("a", 0, 9, None, 0)), ("query", 1))
+    assert rows() == [("a", "1970-01-01 00:00:00.000000", 5, 1)]
+    upsert.write(answers(("a", 0, 4, None, 0)), ("another checkpoint's query", 0))
+    assert rows() == [("a", "1970-01-01 00:00:00.000000", 4, 0)]
+
+
+def test_a_micro_batch_that_fails_leaves_nothing_and_may_come_again(table, monkeypatch):
+    upsert, rows = table
+    upsert.write(answers(("a", 0, 3, None, 0)), ("query", 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Upsert, "_put", lambda *_: "INSERT INTO nothing VALUES (?)")
+        with pytest.raises(sqlite3.Error):
+            upsert.write(answers(("b", 0, 1, None, 0), ("a", 0, None, None, -1)), ("query", 1))
+    assert [row[0] for row in rows()] == ["a"]
+    upsert.write(answers(("b", 0, 1, None, 0), ("a", 0, None, None, -1)), ("query", 1))
+    assert [row[0] for row in rows()] == ["b"]
+
+
+def test_a_database_that_cannot_be_opened_is_told(tmp_path):
+    (tmp_path / "a.db").write_text("this is no database, but it is long enough to be taken for one" * 20)
+    with pytest.raises(BadQuery, match=r"'answers' cannot be made ready: file is not a database\. Check"):
+        Upsert(sqlite(), str(tmp_path / "a.db"), "answers").prepare(SCHEMA)
+
+
 def test_a_revision_replaces_and_a_withdrawal_deletes(table):
     upsert, rows = table
     upsert.write(answers(("a", 0, 3, None, 0), ("b", 0, 1, None, 0)))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from windowpane.cli import main
 from windowpane.jobs import load
 from windowpane.jobs.show import Progress, progress_line, progress_of, progress_table, table_text
+from windowpane.jobs.watch import Watch
 from windowpane.spark.session import reason
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "jobs").glob("*.yaml"))
@@ -43,33 +44,83 @@ def test_the_example_is_a_sound_file(path, tmp_path):
     assert load(copy).queries
 
 
+REPORT = {
+    "batchId": 3,
+    "timestamp": "2024-01-01T00:00:03.000Z",
+    "inputRowsPerSecond": 1234.5,
+    "numInputRows": 600,
+    "batchDuration": 1500,
+    "durationMs": {"addBatch": 1400},
+    "stateOperators": [{"numRowsTotal": 4, "memoryUsedBytes": 2_500_000}],
+    "observedMetrics": {
+        "job answers": {"rows": 7, "newest": "2024-01-01 00:00:00"},
+        "job input": {"moment": 10_000_000},
+    },
+}
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """What the runtime counts in every micro-batch."""
+    found = {"kept": 590, "late": 4, "null_time": 1, "too_far_ahead": 5, "bound": 7_500_000}
+    monkeypatch.setattr("windowpane.jobs.show.counts_of", lambda _: found)
+    return found
+
+
+@pytest.mark.usefixtures("counts")
 def test_progress_is_read_from_sparks_report():
-    last = {
-        "batchId": 3,
-        "inputRowsPerSecond": 1234.5,
-        "numInputRows": 600,
-        "batchDuration": 1500,
-        "stateOperators": [{"numRowsTotal": 4, "memoryUsedBytes": 2_500_000}],
-        "observedMetrics": {"windowpane": {"rows": 7, "newest": "2024-01-01 00:00:00"}},
-    }
-    found = progress_of("q", last, "windowpane")
-    assert found == Progress("q", 3, 1234.5, 600, 1.5, 4, 2_500_000, 7, "2024-01-01 00:00:00")
-    assert found.lag > 0
+    found = progress_of("q", REPORT)
+    assert found == Progress("q", 3, 1234.5, 600, 1.5, 2_500_000, 7, "2024-01-01 00:00:00", "2.5 s", 4, 6)
     line = progress_line(found)
     assert line.startswith("query=q  batch=3  rows/s=1,234  rows=600  seconds=1.5  answers=7")
-    assert "until=00:00:00" in line
-    assert line.endswith("state=4  MB=2.5")
-    assert progress_line(progress_of("q", None, "windowpane")).startswith("query=q  rows/s=0")
-    assert Progress("q", newest="17").lag is None
+    assert line.endswith("until=00:00:00  lag=2.5 s  late=4  bad=6  MB=2.5")
+    assert progress_line(progress_of("q", None)).startswith("query=q  rows/s=0")
+
+
+def test_late_rows_add_up_and_what_a_micro_batch_does_not_tell_is_that_of_the_one_before(counts):
+    first = progress_of("q", REPORT)
+    counts |= {"bound": None, "late": 3}
+    second = progress_of("q", REPORT | {"batchId": 4, "observedMetrics": {"job answers": {"rows": 0}}}, first)
+    assert (second.late, second.rejected, second.lag) == (7, 12, "2.5 s")
+    assert (second.batch, second.answers, second.newest) == (4, 0, "2024-01-01 00:00:00")
+
+
+def test_the_lag_of_a_measure_that_is_no_time_is_a_number(counts):
+    counts["bound"] = 40
+    assert progress_of("q", REPORT | {"observedMetrics": {"job input": {"number": 1_050}}}).lag == "1,010"
+
+
+@pytest.mark.usefixtures("counts")
+def test_every_micro_batch_is_taken_into_the_progress_once():
+    class Query:
+        name = "q"
+
+        def __init__(self):
+            self.recentProgress = []
+
+        @property
+        def lastProgress(self):  # noqa: N802 - as Spark calls it
+            return self.recentProgress[-1] if self.recentProgress else None
+
+    query = Query()
+    watch = Watch(query)
+    assert watch.look().batch == -1
+    for number in range(3):
+        query.recentProgress.append(REPORT | {"batchId": number, "timestamp": f"2024-01-01T00:00:0{number}"})
+    assert (watch.look().batch, watch.look().late) == (2, 12)
+    idle = REPORT | {"batchId": 3, "timestamp": "2024-01-01T00:00:04", "durationMs": {"triggerExecution": 1}}
+    query.recentProgress.append(idle)
+    assert (watch.look().batch, watch.look().late) == (2, 12)
 
 
 def test_the_display_fits_a_narrow_terminal():
     newest = "2024-01-01 00:00:00"
-    full = Progress("averages", 1234, 98_765.4, 1_234_567, 123.4, 99_999, 2_500_000_000, 1_234_567, newest)
+    full = Progress("hours", 1234, 98_765.4, 234_567, 23.4, 2_500_000_000, 99_567, newest, "59 min", 999, 99)
     out = StringIO()
     Console(file=out, width=80).print(progress_table([full], "Ctrl-C stops"))
     assert "…" not in out.getvalue()
-    assert "1,234,567" in out.getvalue()
+    for word in ("234,567", "59 min", "99,567", "2500.0"):
+        assert word in out.getvalue()
 
 
 def test_values_are_shown_as_they_are():

@@ -1,21 +1,15 @@
-"""Jobs on Spark: from files into SQLite and parquet; and one that is interrupted and goes on."""
+"""Jobs on Spark: from files into SQLite and parquet, and what is said where they cannot run."""
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
-from pathlib import Path
 
 import pytest
 
+from tests.jobs.published import published
 from tests.spark.harness import build, events, rows, write_files
 from windowpane.jobs import BadJob, load
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 
 JOB = """\
 source: {format: parquet, path: in, options: {maxFilesPerTrigger: 1}}
@@ -57,7 +51,7 @@ def test_a_job_fills_sqlite_and_parquet_and_goes_on_from_its_checkpoint(spark, t
 
     runner = build(None, wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).start()
     expected = sorted(row for part in parts for row in rows(runner.push(part).tables["query"]))
-    assert rows(spark.read.parquet(str(tmp_path / "out")).toArrow()) == expected
+    assert rows(published(tmp_path / "out")) == expected
     assert len(written(tmp_path)) == len(expected)
     assert {p.query for progress in reported for p in progress} == {"files", "rows"}
     assert max(p.rows for progress in reported for p in progress) == 600
@@ -72,7 +66,7 @@ def test_a_batch_job_closes_every_window(spark, tmp_path):
     (tmp_path / "job.yaml").write_text(text, "utf-8")
     assert run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None) == FINISHED
     whole = build(events(), wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).run().table
-    assert rows(spark.read.parquet(str(tmp_path / "out")).toArrow()) == rows(whole)
+    assert rows(published(tmp_path / "out")) == rows(whole)
     assert len(written(tmp_path)) == whole.num_rows
 
 
@@ -91,30 +85,3 @@ def test_errors_of_spark_and_the_sink_are_told_with_their_line(spark, tmp_path):
         (tmp_path / "job.yaml").write_text(text, "utf-8")
         with pytest.raises(BadJob, match=rf"job\.yaml:{line}: (?s:.*){words}"):
             run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_a_job_within_ten_seconds(tmp_path, number):
-    job = tmp_path / "rate.yaml"
-    job.write_text((EXAMPLES / "rate.yaml").read_text("utf-8"), "utf-8")
-    with (tmp_path / "out.txt").open("w") as out, (tmp_path / "err.txt").open("w") as err:
-        command = [sys.executable, "-m", "windowpane", "run", str(job)]
-        program = subprocess.Popen(command, stdout=out, stderr=err, env=os.environ, start_new_session=True)
-        try:
-            wait_for(lambda: "window_start" in (tmp_path / "out.txt").read_text(), program)
-            asked = time.monotonic()
-            program.send_signal(number)
-            assert program.wait(timeout=30) == 130
-            assert time.monotonic() - asked < 10
-        finally:
-            program.kill()
-    assert "Traceback" not in (tmp_path / "err.txt").read_text()
-
-
-def wait_for(there, program, seconds=300):
-    """Until something is there, while the program runs."""
-    end = time.monotonic() + seconds
-    while not there():
-        assert program.poll() is None, "the program ended"
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.2)

@@ -47,6 +47,7 @@ def run(
     1) and 130 when Ctrl-C or SIGTERM stopped it. The next run goes on from the checkpoint.
     """
     from windowpane.jobs import BadJob
+    from windowpane.jobs.lock import CheckpointInUse
     from windowpane.jobs.run import BAD_JOB, FAILED, INTERRUPTED, Interrupts, JobFailed
 
     interrupts = Interrupts()
@@ -56,6 +57,9 @@ def run(
     except BadJob as error:
         _complain(str(error))
         code = FAILED if check else BAD_JOB
+    except CheckpointInUse as error:
+        _complain(str(error))
+        code = FAILED
     except JobFailed as error:
         _complain(f"the job failed: {error}")
         code = FAILED
@@ -72,14 +76,19 @@ def _complain(message: str) -> None:
 
 def _run(file: Path, interrupts: Interrupts, wishes: _Wishes) -> int:
     from windowpane.jobs import load
+    from windowpane.jobs.lock import held
 
     job = load(file)
-    with _session(job, file.name, interrupts, wishes) as session:
+    looks = wishes.explain or wishes.check
+    with (
+        held(None if looks else job.checkpoint),  # before Spark, which takes seconds to start
+        _session(job, file.name, interrupts, wishes) as session,
+    ):
         if interrupts.asked.is_set():
             from windowpane.jobs.run import INTERRUPTED
 
             return INTERRUPTED
-        if wishes.explain or wishes.check:
+        if looks:
             return _look(job, session, file, explain=wishes.explain)
         return _live(job, session, interrupts, quiet=wishes.quiet)
 

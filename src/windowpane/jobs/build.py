@@ -11,7 +11,7 @@ from windowpane.jobs.document import Node
 from windowpane.jobs.fields import located
 from windowpane.jobs.job import Job, QuerySpec
 from windowpane.query import Query
-from windowpane.spark.session import ERRORS, reason
+from windowpane.spark.session import ERRORS, observed_input, reason
 
 
 def read(job: Job, session: Any) -> Any:
@@ -69,6 +69,8 @@ def _query(stream: Any, spec: QuerySpec) -> Query:
 def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:
     """Each query with the DataFrame of its answers."""
     frame = read(job, session)
+    if job.streaming:
+        frame = observed_input(frame, job.stream["time"])
     built = queries(job, frame)
     return [
         (spec, located(spec.node, partial(sparks, spec.node, query.to_spark)))

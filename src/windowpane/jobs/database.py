@@ -2,7 +2,8 @@
 
 The primary key is one text made of the keys and the window, since a null key is a key like any other but
 not for databases. The row of a window is the answer that stands: revisions replace it, and one that is
-withdrawn is deleted. A micro-batch is one transaction.
+withdrawn is deleted. A micro-batch is one transaction, which also notes the micro-batch's number, so that
+an old one that comes again, of a run that was thought dead, cannot undo a newer one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from windowpane.values.errors import BadQuery
 
 IDENTITY = "row_key"
 """The column that tells rows apart."""
+BATCHES = "windowpane_batches"
+"""The table that holds the last micro-batch of each streaming query and table."""
 
 
 @dataclass(frozen=True)
@@ -35,27 +38,31 @@ class Dialect:
     types: dict[str, str]
     connect: Callable[[str], Any]
     texts: bool
+    errors: type[Exception]
 
 
 def sqlite() -> Dialect:
     """SQLite; its times are texts in UTC that sort and that its own functions read."""
     types = {"integer": "INTEGER", "float": "REAL", "boolean": "INTEGER", "binary": "BLOB"}
-    return Dialect("?", types, lambda path: sqlite3.connect(path, timeout=30), texts=True)
+    return Dialect(
+        "?", types, lambda path: sqlite3.connect(path, timeout=30), texts=True, errors=sqlite3.Error
+    )
 
 
 def postgresql() -> Dialect:
     """PostgreSQL by whichever driver is installed; each follows DB-API."""
-    driver = next(name for name in DRIVERS if find_spec(name))
+    driver = import_module(next(name for name in DRIVERS if find_spec(name)))
     types = {
         "integer": "BIGINT",
         "float": "DOUBLE PRECISION",
         "boolean": "BOOLEAN",
         "time": "TIMESTAMP WITH TIME ZONE",
+        "local time": "TIMESTAMP",
         "date": "DATE",
         "decimal": "NUMERIC",
         "binary": "BYTEA",
     }
-    return Dialect("%s", types, import_module(driver).connect, texts=False)
+    return Dialect("%s", types, driver.connect, texts=False, errors=driver.Error)
 
 
 @dataclass(frozen=True)
@@ -66,25 +73,41 @@ class Upsert:
     target: str
     table: str
 
-    def write(self, answers: pa.Table) -> None:
-        """Write one micro-batch in one transaction."""
+    def write(self, answers: pa.Table, batch: tuple[str, int] | None = None) -> None:
+        """Write answers in one transaction; those of a micro-batch (streaming query, number) only once."""
         flat = flattened(answers)
         names = flat.schema.names
         put, gone = self._standing(flat, _identity_columns(names))
         with closing(self.dialect.connect(self.target)) as connection:
             cursor = connection.cursor()
+            if batch is not None and not self._first_time(cursor, *batch):
+                connection.rollback()
+                return
             cursor.executemany(self._remove(), gone)
             cursor.executemany(self._put(names), put)
             connection.commit()
 
+    def _first_time(self, cursor: Any, owner: str, number: int) -> bool:
+        """Note the micro-batch; False where it, or a later one of the same query, was written before."""
+        cursor.execute(self._note(), (owner, self.table, number))
+        return bool(cursor.rowcount)
+
     def prepare(self, schema: pa.Schema) -> None:
         """Make the table if it is not there; an error if it has other columns than the answers."""
         flat = flattened(schema.empty_table()).schema
-        with closing(self.dialect.connect(self.target)) as connection:
-            cursor = connection.cursor()
-            cursor.execute(self._create(flat))
-            self._check(cursor, flat.names)
-            connection.commit()
+        try:
+            with closing(self.dialect.connect(self.target)) as connection:
+                cursor = connection.cursor()
+                cursor.execute(self._create(flat))
+                cursor.execute(_CREATE_BATCHES)
+                self._check(cursor, flat.names)
+                connection.commit()
+        except self.dialect.errors as error:
+            told = str(error).strip().splitlines() or [type(error).__name__]
+            raise BadQuery(
+                f"the table {self.table!r} cannot be made ready: {told[0]}. "
+                "Check that the database is there and that this user may write to it."
+            ) from error
 
     def _standing(self, flat: pa.Table, identity: Sequence[str]) -> tuple[list[Any], list[Any]]:
         """The rows to put and those to remove: of each key and window only its last answer."""
@@ -130,12 +153,26 @@ class Upsert:
             f"ON CONFLICT ({IDENTITY}) DO UPDATE SET {updates}"
         )
 
+    def _note(self) -> str:
+        mark = self.dialect.mark
+        return (
+            f"INSERT INTO {BATCHES} (owner, target, batch) VALUES ({mark}, {mark}, {mark}) "  # noqa: S608 - our own names
+            f"ON CONFLICT (owner, target) DO UPDATE SET batch = excluded.batch "
+            f"WHERE {BATCHES}.batch < excluded.batch"
+        )
+
     def _remove(self) -> str:
         return f"DELETE FROM {self._table} WHERE {IDENTITY} = {self.dialect.mark}"  # noqa: S608 - a quoted name
 
     @property
     def _table(self) -> str:
         return ".".join(quoted(part) for part in self.table.split("."))
+
+
+_CREATE_BATCHES = (
+    f"CREATE TABLE IF NOT EXISTS {BATCHES} "
+    "(owner TEXT, target TEXT, batch BIGINT NOT NULL, PRIMARY KEY (owner, target))"
+)
 
 
 def flattened(answers: pa.Table) -> pa.Table:
@@ -166,7 +203,8 @@ def kind_of(type_: pa.DataType) -> str:
         "boolean": pa.types.is_boolean,
         "integer": pa.types.is_integer,
         "float": pa.types.is_floating,
-        "time": pa.types.is_timestamp,
+        "time": lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+        "local time": pa.types.is_timestamp,
         "date": pa.types.is_date,
         "decimal": pa.types.is_decimal,
         "binary": pa.types.is_binary,

@@ -60,6 +60,13 @@ def resolved(path: str, folder: Path) -> str:
     return path if _SCHEME.match(path) else str(folder.resolve() / path)
 
 
+def local_path(path: str) -> Path | None:
+    """The path as a local one, or None where it lies in another file system."""
+    if path.startswith("file:"):
+        return Path("/" + path.removeprefix("file:").lstrip("/"))
+    return None if _SCHEME.match(path) else Path(path)
+
+
 def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:
     """The sink of one query; queries that share a sink get a directory or table each."""
     fields = Fields(node, _SINK, "sink: {format: parquet, path: a-directory}")

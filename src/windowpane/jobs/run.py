@@ -13,9 +13,10 @@ from typing import Any
 from windowpane.jobs.build import answers, sparks
 from windowpane.jobs.document import BadJob
 from windowpane.jobs.job import Job
-from windowpane.jobs.show import Progress, progress_of
+from windowpane.jobs.show import Progress
+from windowpane.jobs.watch import Watch
 from windowpane.jobs.write import start, write_once
-from windowpane.spark.session import ERRORS, OBSERVED, reason
+from windowpane.spark.session import ERRORS, reason
 from windowpane.values.errors import WindowpaneError
 
 FINISHED, FAILED, BAD_JOB, INTERRUPTED = 0, 1, 2, 130
@@ -75,11 +76,12 @@ def _stream(job: Job, built: Sequence[tuple[Any, Any]], stop: threading.Event, r
     try:
         for spec, frame in built:
             running.append(sparks(spec.sink.node or spec.node, partial(start, job, spec, frame)))
+        watches = [Watch(query) for query in running]
         while any(query.isActive for query in running) and not stop.wait(_LOOK):
-            report([progress_of(query.name, query.lastProgress, OBSERVED) for query in running])
+            report([watch.look() for watch in watches])
             _raise_failures(running)
         _raise_failures(running)
-        report([progress_of(query.name, query.lastProgress, OBSERVED) for query in running])
+        report([watch.look() for watch in watches])
         return INTERRUPTED if stop.is_set() else FINISHED
     finally:
         for query in running:

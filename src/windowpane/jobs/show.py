@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from io import StringIO
 from typing import Any
 
@@ -15,62 +15,77 @@ from rich.table import Table
 from rich.text import Text
 
 from windowpane.jobs.database import as_text, flattened
+from windowpane.spark import counts_of
+from windowpane.spark.session import ANSWERED, ARRIVED
 
 _WIDTH = 160
+REASONS = ("null_time", "out_of_range", "too_far_ahead")
+"""Why rows are rejected."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a query's last micro-batch did, and what it has done since the job started."""
+    """What a query's last micro-batch did; `late` and `rejected` are rows since the job started."""
 
     query: str
     batch: int = -1
     rate: float = 0.0
     rows: int = 0
     seconds: float = 0.0
-    state_rows: int = 0
     state_bytes: int = 0
     answers: int | None = None
     newest: str | None = None
-
-    @property
-    def lag(self) -> float | None:
-        """Seconds from the end of the newest answered window to now; None for what is no time."""
-        if self.newest is None:
-            return None
-        try:
-            end = datetime.fromisoformat(self.newest)
-        except ValueError:
-            return None
-        return (datetime.now(UTC) - (end if end.tzinfo else end.replace(tzinfo=UTC))).total_seconds()
+    lag: str | None = None
+    late: int | None = None
+    rejected: int | None = None
 
 
-def progress_of(name: str, last: Mapping[str, Any] | None, observed: str) -> Progress:
-    """The progress that Spark reports."""
+def progress_of(name: str, last: Mapping[str, Any] | None, before: Progress | None = None) -> Progress:
+    """The progress that Spark reports of one micro-batch, after that of the one before."""
+    before = before or Progress(name)
     if last is None:
-        return Progress(name)
-    state = last.get("stateOperators") or []
-    seen = (last.get("observedMetrics") or {}).get(observed)
-    seen = {} if seen is None else seen.asDict() if hasattr(seen, "asDict") else dict(seen)
+        return before
+    answered, counts = _observed(last, ANSWERED), counts_of(last)
     return Progress(
         name,
         int(last["batchId"]),
         float(last.get("inputRowsPerSecond") or 0.0),
         int(last.get("numInputRows") or 0),
         float(last.get("batchDuration") or 0) / 1_000,
-        sum(int(s["numRowsTotal"]) for s in state),
-        sum(int(s["memoryUsedBytes"]) for s in state),
-        seen.get("rows"),
-        seen.get("newest"),
+        sum(int(s["memoryUsedBytes"]) for s in last.get("stateOperators") or []),
+        answered.get("rows"),
+        answered.get("newest") or before.newest,
+        _lag(_observed(last, ARRIVED), counts) or before.lag,
+        _more(before.late, counts, "late"),
+        _more(before.rejected, counts, *REASONS),
     )
 
 
-HEADINGS = ("query", "batch", "rows/s", "rows", "seconds", "answers", "until", "lag", "state", "MB")
+def _observed(last: Mapping[str, Any], name: str) -> dict[str, Any]:
+    seen = (last.get("observedMetrics") or {}).get(name)
+    return {} if seen is None else seen.asDict() if hasattr(seen, "asDict") else dict(seen)
+
+
+def _lag(arrived: Mapping[str, Any], counts: Mapping[str, Any]) -> str | None:
+    """How far the bound is behind the newest row that came in, in the measure of the stream."""
+    bound, moment, number = counts.get("bound"), arrived.get("moment"), arrived.get("number")
+    if bound is None:
+        return None
+    if moment is not None:
+        return span(max(moment - bound, 0) / 1e6)
+    return None if number is None else f"{max(number - bound, 0):,}"
+
+
+def _more(before: int | None, counts: Mapping[str, Any], *names: str) -> int | None:
+    there = [int(counts[name] or 0) for name in names if name in counts]
+    return (before or 0) + sum(there) if there else before
+
+
+HEADINGS = ("query", "batch", "rows/s", "rows", "seconds", "answers", "until", "lag", "late", "bad", "MB")
 
 
 def cells(progress: Progress) -> tuple[str, ...]:
     """The progress under the headings."""
-    lag = progress.lag
     return (
         progress.query,
         "-" if progress.batch < 0 else str(progress.batch),
@@ -79,22 +94,23 @@ def cells(progress: Progress) -> tuple[str, ...]:
         f"{progress.seconds:.1f}",
         "-" if progress.answers is None else f"{progress.answers:,}",
         "-" if progress.newest is None else progress.newest.split()[-1][:8],
-        "-" if lag is None else _span(lag),
-        f"{progress.state_rows:,}",
+        progress.lag or "-",
+        "-" if progress.late is None else f"{progress.late:,}",
+        "-" if progress.rejected is None else f"{progress.rejected:,}",
         f"{progress.state_bytes / 1e6:.1f}",
     )
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """A length of time in its largest unit.
 
-    >>> _span(7300)
+    >>> span(7300)
     '2 h'
     """
     for unit, size in (("y", 31_557_600), ("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
 def progress_table(all_: Sequence[Progress], title: str) -> Table:

@@ -1,19 +1,44 @@
-"""Start the writing of answers: a Spark sink, a database by upsert, or the console."""
+"""Start the writing of answers: files, a database by upsert, the console, or a sink of Spark's."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from windowpane.jobs.database import Upsert, postgresql, sqlite
+from windowpane.jobs.ends import DATABASES, FILES, local_path
 from windowpane.jobs.fields import located
+from windowpane.jobs.files import Publisher
 from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
 from windowpane.jobs.show import table_text
 from windowpane.spark import schema_of
 from windowpane.spark.session import observed
 
-EachBatch = Callable[[Any, int], None]
+EachBatch = Callable[[Any, int, str], None]
+"""Takes a micro-batch's answers, its number, and the streaming query that it belongs to."""
+_PATIENCE = 60.0
+
+
+class _Owner:
+    """The id of a streaming query, which only its start tells; micro-batches wait for it."""
+
+    def __init__(self) -> None:
+        self._known = threading.Event()
+        self._id = ""
+
+    def named(self, query: Any) -> Any:
+        """Take the id from the query that was started."""
+        self._id = str(query.id)
+        self._known.set()
+        return query
+
+    def id(self) -> str:
+        """The id, which a checkpoint keeps across restarts."""
+        if not self._known.wait(_PATIENCE):
+            raise TimeoutError("Spark did not tell the id of the query that it started")
+        return self._id
 
 
 def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
@@ -25,7 +50,8 @@ def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
         writer = writer.option("checkpointLocation", f"{job.checkpoint}/{spec.name}")
     each = each_batch(spec, answers)
     if each is not None:
-        return writer.foreachBatch(each).start()
+        owner = _Owner()
+        return owner.named(writer.foreachBatch(lambda frame, number: each(frame, number, owner.id())).start())
     writer = writer.format(sink.format).options(**_options(sink))
     return (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).start()
 
@@ -34,9 +60,12 @@ def write_once(spec: QuerySpec, answers: Any) -> None:
     """Write the answers of a batch job."""
     sink = spec.sink
     frame = shaped(spec, answers)
-    each = each_batch(spec, answers)
-    if each is not None:
-        each(frame, 0)
+    if (files := publisher(spec, frame)) is not None:
+        files.add(frame)
+    elif (upsert := database(spec, answers)) is not None:
+        upsert.write(frame.toArrow())
+    elif sink.format == "console":
+        _print(frame, spec.name, sink.rows)
     elif sink.format == "memory":
         frame.cache().createOrReplaceTempView(sink.table)
     else:
@@ -48,15 +77,34 @@ def each_batch(spec: QuerySpec, answers: Any) -> EachBatch | None:
     """What to do with each micro-batch, where no Spark sink does it."""
     sink = spec.sink
     if sink.format == "console":
-        return lambda frame, number: _print(frame, f"{spec.name}, batch {number}", sink.rows)
-    if sink.format in {"sqlite", "postgresql"}:
-        assert sink.path is not None
-        assert sink.table is not None
-        dialect = sqlite() if sink.format == "sqlite" else postgresql()
-        upsert = Upsert(dialect, sink.path, sink.table)
-        located(sink.node or spec.node, lambda: upsert.prepare(schema_of(answers)))
-        return lambda frame, _: upsert.write(frame.toArrow())
-    return None
+        return lambda frame, number, _: _print(frame, f"{spec.name}, batch {number}", sink.rows)
+    if (upsert := database(spec, answers)) is not None:
+        return lambda frame, number, owner: upsert.write(frame.toArrow(), (owner, number))
+    files = publisher(spec, answers)
+    return None if files is None else files.write
+
+
+def database(spec: QuerySpec, answers: Any) -> Upsert | None:
+    """The table of a database sink, made ready."""
+    sink = spec.sink
+    if sink.format not in DATABASES:
+        return None
+    assert sink.path is not None
+    assert sink.table is not None
+    upsert = Upsert(sqlite() if sink.format == "sqlite" else postgresql(), sink.path, sink.table)
+    located(sink.node or spec.node, lambda: upsert.prepare(schema_of(answers)))
+    return upsert
+
+
+def publisher(spec: QuerySpec, answers: Any) -> Publisher | None:
+    """The files of a sink on a local path, made ready; elsewhere Spark's own sink does it."""
+    sink = spec.sink
+    path = None if sink.path is None or sink.format not in FILES else local_path(sink.path)
+    if path is None:
+        return None
+    files = Publisher(sink.format, path, sink.options, sink.partition_by)
+    located(sink.node or spec.node, lambda: files.prepare(schema_of(answers)))
+    return files
 
 
 def _print(frame: Any, title: str, rows: int) -> None:

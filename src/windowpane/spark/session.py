@@ -17,6 +17,7 @@ ERRORS = (PySparkException, Py4JError)
 DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # readers outside of Spark know it as UTC
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -55,10 +56,22 @@ def reason(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-OBSERVED = "windowpane"
+ANSWERED, ARRIVED = "job answers", "job input"
+"""The names of what is counted, in the progress that Spark reports."""
 
 
 def observed(answers: DataFrame) -> DataFrame:
     """Answers that are counted as they pass: `rows`, and the end of the newest `window`."""
     newest = F.max(F.col("window.end")).cast("string").alias("newest")
-    return answers.observe(OBSERVED, F.count(F.lit(1)).alias("rows"), newest)
+    return answers.observe(ANSWERED, F.count(F.lit(1)).alias("rows"), newest)
+
+
+def observed_input(rows: DataFrame, time: str) -> DataFrame:
+    """Rows whose newest `time` is told: as `moment` in microseconds, or as the `number` that it is."""
+    kind = dict(rows.dtypes).get(time, "")
+    newest = F.max(F.col(f"`{time}`"))
+    if kind in {"timestamp", "timestamp_ntz"}:
+        return rows.observe(ARRIVED, F.unix_micros(newest.cast("timestamp")).alias("moment"))
+    if kind in {"tinyint", "smallint", "int", "bigint"}:
+        return rows.observe(ARRIVED, newest.cast("bigint").alias("number"))
+    return rows

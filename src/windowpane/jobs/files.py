@@ -1,0 +1,135 @@
+"""Answers as files that anyone may read: a micro-batch appears whole, once, or not at all.
+
+A micro-batch is written beside the directory, then moved into it as `batch=<number>` in one step. A repeat of
+a micro-batch that is already there adds nothing. So a reader that lists the directory, Spark or not, sees
+exactly the answers. Limits: a local or mounted path, whose file system renames a directory in one step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import orc, parquet
+
+from windowpane.values.errors import BadQuery
+
+COLUMN = "batch"
+"""What readers of partitioned directories see as one more column."""
+_OWNER = "_windowpane"
+_SPARKS = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Writes micro-batches of answers to files of a format below a directory."""
+
+    format: str
+    path: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def staging(self) -> Path:
+        """Where micro-batches are written before they are published: outside of what readers list."""
+        return self.path.parent / f".{self.path.name}.staging"
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make the directory, and remove what a run that was killed left half-written."""
+        if COLUMN in schema.names:
+            raise BadQuery(
+                f"the answers have a column {COLUMN!r}, which the directories of the sink are named by. "
+                "Give it another name."
+            )
+        if (self.path / _SPARKS).exists():
+            raise BadQuery(
+                f"{str(self.path)!r} was written by Spark's own file sink, whose readers would not see other "
+                "files. Name another directory."
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.staging, ignore_errors=True)
+            self.staging.mkdir()
+        except OSError as error:
+            raise BadQuery(
+                f"{str(error.filename)!r} cannot be written to: {error.strerror}. Name another directory."
+            ) from error
+
+    def write(self, frame: Any, number: int, owner: str) -> None:
+        """Publish one micro-batch; `owner` is the streaming query whose micro-batches these are."""
+        self._claim(owner)
+        staged, target = self.staging / f"{COLUMN}={number}", self.path / f"{COLUMN}={number}"
+        writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
+        writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
+        writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
+        if target.exists() or not _tidied(staged, self.format):
+            shutil.rmtree(staged)
+            return
+        _settle(staged)
+        staged.rename(target)
+        _sync(self.path)
+
+    def add(self, frame: Any) -> None:
+        """Publish the answers of a batch job after those that are there."""
+        there = [int(path.name.partition("=")[2]) for path in self.path.glob(f"{COLUMN}=*")]
+        self.write(frame, max(there, default=-1) + 1, "batch jobs")
+
+    def _claim(self, owner: str) -> None:
+        """The directory belongs to one checkpoint: the numbers of another's micro-batches mean others."""
+        file = self.path / _OWNER
+        if not file.exists():
+            written = self.staging / _OWNER
+            written.write_text(json.dumps({"owner": owner}), "utf-8")
+            written.rename(file)
+            _sync(self.path)
+        found = json.loads(file.read_text("utf-8"))["owner"]
+        if found != owner:
+            raise BadQuery(
+                f"{str(self.path)!r} holds the answers of another checkpoint. "
+                "Name another directory, or remove this one to begin anew."
+            )
+
+
+def _tidied(folder: Path, form: str) -> bool:
+    """Remove all but files with rows; whether any is left."""
+    found = False
+    for file in list(_files(folder)):
+        if file.name.startswith(("_", ".")) or not _has_rows(file, form):
+            file.unlink()
+        else:
+            found = True
+    return found
+
+
+def _has_rows(file: Path, form: str) -> bool:
+    match form:
+        case "parquet":
+            return bool(parquet.read_metadata(file).num_rows)
+        case "orc":
+            return bool(orc.ORCFile(file).nrows)
+        case _:
+            return file.stat().st_size > 0
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def _settle(folder: Path) -> None:
+    """Have the disk hold what is about to be published."""
+    for path in [folder, *folder.rglob("*")]:
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
