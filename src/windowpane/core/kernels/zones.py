@@ -15,57 +15,46 @@ from windowpane.core.arrays import Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.paging import FREE_PAGES, NOWHERE, Places, Pool, give_cell, take_cell
 
-
-class Zones(NamedTuple):
-    """The blocks, and for each key the ends of its chain."""
-
-    after: Ints
-    before: Ints
-    begin: Ints
-    """Where the first tuple of a block stands: the dequeue offset."""
-    end: Ints
-    """Behind its last tuple: the enqueue offset."""
-    size: Ints
-    """Tuples that a block holds (one number)."""
-    first: Ints
-    last: Ints
-    held: Ints
-    """How many tuples each key has."""
+# Of a block: its neighbours, where its first tuple stands (dequeue offset) and the place behind its last
+# (enqueue offset). Of a key: its first and last block, and how many tuples it has. Of all: two numbers.
+AFTER, BEFORE, BEGIN, END, BLOCK = 0, 1, 2, 3, 4
+FIRST, LAST, HELD, CHAIN = 0, 1, 2, 3
+SIZE, WIDTH = 0, 1
+OLD, NEW = 0, 1
 
 
 class Memory(NamedTuple):
-    """All that a loop needs to store and read tuples of some keys."""
+    """All that a loop needs to store and read tuples of some keys.
+
+    Few arrays with several columns, because Numba takes long to compile functions of many arrays.
+    """
 
     pool: Pool
     places: Places
-    zones: Zones
+    blocks: Ints
+    """For each block AFTER, BEFORE, BEGIN and END."""
+    chains: Ints
+    """For each key FIRST, LAST and HELD."""
     words: Ints
     """The pages: one row of words each."""
-    width: Ints
-    """Words of a tuple (one number)."""
+    shape: Ints
+    """Tuples of a block (SIZE) and words of a tuple (WIDTH)."""
 
 
-def zones(blocks: int, size: int, keys: int) -> Zones:
-    """No block is used yet."""
-    return Zones(
-        after=np.full(blocks, NOWHERE, np.int64),
-        before=np.full(blocks, NOWHERE, np.int64),
-        begin=np.zeros(blocks, np.int64),
-        end=np.zeros(blocks, np.int64),
-        size=np.array([size], np.int64),
-        first=np.full(keys, NOWHERE, np.int64),
-        last=np.full(keys, NOWHERE, np.int64),
-        held=np.zeros(keys, np.int64),
-    )
+def chains(keys: int) -> Ints:
+    """Keys without tuples."""
+    ends = np.full((keys, CHAIN), NOWHERE, np.int64)
+    ends[:, HELD] = 0
+    return ends
 
 
 @kernel
 def has_room(memory: Memory, key: int) -> bool:
     """Whether one more tuple of the key can be stored."""
-    zones, at = memory.zones, memory.places
-    last = zones.last[key]
-    if last != NOWHERE and zones.end[last] < zones.size[0]:
+    last = memory.chains[key, LAST]
+    if last != NOWHERE and memory.blocks[last, END] < memory.shape[SIZE]:
         return True
+    at = memory.places
     head = len(at.room)
     return bool(at.after[head] != head or memory.pool.counts[FREE_PAGES] > 0)
 
@@ -73,25 +62,25 @@ def has_room(memory: Memory, key: int) -> bool:
 @kernel
 def push(memory: Memory, key: int, row: Ints) -> int:
     """Store a tuple behind the others of its key, which the caller knows to fit; its slot."""
-    zones = memory.zones
-    block = zones.last[key]
-    if block == NOWHERE or zones.end[block] == zones.size[0]:
+    blocks, ends = memory.blocks, memory.chains
+    block = ends[key, LAST]
+    if block == NOWHERE or blocks[block, END] == memory.shape[SIZE]:
         fresh = take_cell(memory.pool, memory.places)
-        zones.before[fresh] = block
-        zones.after[fresh] = NOWHERE
-        zones.begin[fresh] = 0
-        zones.end[fresh] = 0
+        blocks[fresh, BEFORE] = block
+        blocks[fresh, AFTER] = NOWHERE
+        blocks[fresh, BEGIN] = 0
+        blocks[fresh, END] = 0
         if block == NOWHERE:
-            zones.first[key] = fresh
+            ends[key, FIRST] = fresh
         else:
-            zones.after[block] = fresh
-        zones.last[key] = fresh
+            blocks[block, AFTER] = fresh
+        ends[key, LAST] = fresh
         block = fresh
-    slot = int(block * zones.size[0] + zones.end[block])
-    zones.end[block] += 1
-    zones.held[key] += 1
+    slot = int(block * memory.shape[SIZE] + blocks[block, END])
+    blocks[block, END] += 1
+    ends[key, HELD] += 1
     page, word = where(memory, slot)
-    for i in range(memory.width[0]):
+    for i in range(memory.shape[WIDTH]):
         memory.words[page, word + i] = row[i]
     return slot
 
@@ -99,69 +88,52 @@ def push(memory: Memory, key: int, row: Ints) -> int:
 @kernel
 def where(memory: Memory, slot: int) -> tuple[int, int]:
     """Page and first word of a slot."""
-    slots = memory.places.empty.shape[1] * memory.zones.size[0]
-    return slot // slots, (slot % slots) * memory.width[0]
+    slots = memory.places.empty.shape[1] * memory.shape[SIZE]
+    return slot // slots, (slot % slots) * memory.shape[WIDTH]
 
 
 @kernel
-def following(zones: Zones, slot: int) -> int:
+def following(memory: Memory, slot: int) -> int:
     """The slot after this one in the buffer; one that exists only if a tuple follows."""
-    size = zones.size[0]
+    size = memory.shape[SIZE]
     block = slot // size
-    if slot % size + 1 < zones.end[block]:
+    if slot % size + 1 < memory.blocks[block, END]:
         return slot + 1
-    return int(zones.after[block] * size)
+    return int(memory.blocks[block, AFTER] * size)
 
 
 @kernel
-def first_slot(zones: Zones, key: int) -> int:
+def first_slot(memory: Memory, key: int) -> int:
     """The slot of the oldest tuple of a key that has some."""
-    block = zones.first[key]
-    return int(block * zones.size[0] + zones.begin[block])
+    block = memory.chains[key, FIRST]
+    return int(block * memory.shape[SIZE] + memory.blocks[block, BEGIN])
 
 
 @kernel
-def drop_oldest(memory: Memory, key: int, n: int) -> None:
-    """Forget the n oldest tuples of a key; blocks that are left empty are free at once."""
-    zones = memory.zones
-    zones.held[key] -= n
+def drop(memory: Memory, key: int, n: int, side: int) -> None:
+    """Forget the n OLD or NEW tuples of a key; blocks that are left empty are free at once."""
+    blocks, ends = memory.blocks, memory.chains
+    ends[key, HELD] -= n
     while n > 0:
-        block = zones.first[key]
-        some = min(n, zones.end[block] - zones.begin[block])
-        zones.begin[block] += some
+        block = ends[key, LAST] if side == NEW else ends[key, FIRST]
+        some = min(n, blocks[block, END] - blocks[block, BEGIN])
         n -= some
-        if zones.begin[block] == zones.end[block]:
-            _free(memory, key, block)
-
-
-@kernel
-def drop_newest(memory: Memory, key: int, n: int) -> None:
-    """Forget the n newest tuples of a key, as `drop_oldest`."""
-    zones = memory.zones
-    zones.held[key] -= n
-    while n > 0:
-        block = zones.last[key]
-        some = min(n, zones.end[block] - zones.begin[block])
-        zones.end[block] -= some
-        n -= some
-        if zones.begin[block] == zones.end[block]:
-            _free(memory, key, block)
-
-
-@kernel
-def _free(memory: Memory, key: int, block: int) -> None:
-    """Take the first or the last block out of its chain."""
-    zones = memory.zones
-    before, after = zones.before[block], zones.after[block]
-    if before == NOWHERE:
-        zones.first[key] = after
-    else:
-        zones.after[before] = after
-    if after == NOWHERE:
-        zones.last[key] = before
-    else:
-        zones.before[after] = before
-    give_cell(memory.pool, memory.places, block)
+        if side == NEW:
+            blocks[block, END] -= some
+        else:
+            blocks[block, BEGIN] += some
+        if blocks[block, BEGIN] < blocks[block, END]:
+            continue
+        before, after = blocks[block, BEFORE], blocks[block, AFTER]
+        if before == NOWHERE:
+            ends[key, FIRST] = after
+        else:
+            blocks[before, AFTER] = after
+        if after == NOWHERE:
+            ends[key, LAST] = before
+        else:
+            blocks[after, BEFORE] = before
+        give_cell(memory.pool, memory.places, block)
 
 
 @kernel
@@ -175,26 +147,23 @@ def push_many(memory: Memory, keys: Ints, rows: Ints) -> int:
 
 
 @kernel
-def drop_many(memory: Memory, keys: Ints, counts: Ints, newest: bool) -> None:
+def drop_many(memory: Memory, keys: Ints, counts: Ints, side: int) -> None:
     """Forget the newest or the oldest tuples of each key."""
     for i in range(len(keys)):
-        if newest:
-            drop_newest(memory, keys[i], counts[i])
-        else:
-            drop_oldest(memory, keys[i], counts[i])
+        drop(memory, keys[i], counts[i], side)
 
 
 @kernel
-def slots_of(zones: Zones, keys: Ints, slots: Ints) -> None:
+def slots_of(memory: Memory, keys: Ints, slots: Ints) -> None:
     """The slots of all tuples of these keys, oldest first, one key after the other."""
     n = 0
     for i in range(len(keys)):
         key = keys[i]
-        if zones.held[key] > 0:
-            slot = first_slot(zones, key)
+        if memory.chains[key, HELD] > 0:
+            slot = first_slot(memory, key)
             slots[n] = slot
             n += 1
-            for _ in range(zones.held[key] - 1):
-                slot = following(zones, slot)
+            for _ in range(memory.chains[key, HELD] - 1):
+                slot = following(memory, slot)
                 slots[n] = slot
                 n += 1

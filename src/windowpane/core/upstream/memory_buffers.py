@@ -9,8 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from windowpane.core.arrays import Ints
-from windowpane.core.kernels.paging import NOWHERE
-from windowpane.core.kernels.zones import Memory, drop_many, push_many, slots_of, zones
+from windowpane.core.kernels.zones import (
+    BLOCK,
+    HELD,
+    NEW,
+    OLD,
+    SIZE,
+    WIDTH,
+    Memory,
+    chains,
+    drop_many,
+    push_many,
+    slots_of,
+)
 from windowpane.core.upstream.memory import PagedCells, PagePool, Usage
 from windowpane.values.errors import OutOfMemory
 
@@ -24,28 +35,25 @@ class WindowBuffers:
         self._cells = PagedCells(pool, width * block)
         blocks = pool.pages * self._cells.page_cells
         self.memory = Memory(
-            pool.lists, self._cells.lists, zones(blocks, block, 0), pool.words, np.array([width], np.int64)
+            pool.lists,
+            self._cells.lists,
+            np.zeros((blocks, BLOCK), np.int64),
+            chains(0),
+            pool.words,
+            np.array([block, width], np.int64),
         )
 
     @property
     def keys(self) -> int:
         """For how many keys (0 to this) there are buffers, empty ones included."""
-        return len(self.memory.zones.held)
+        return len(self.memory.chains)
 
     def grow(self, keys: int) -> None:
         """Make sure that keys 0 to `keys - 1` have buffers."""
         if keys <= self.keys:
             return
         more = max(keys, 2 * self.keys) - self.keys
-        z = self.memory.zones
-        ends = np.full(more, NOWHERE, np.int64)
-        self.memory = self.memory._replace(
-            zones=z._replace(
-                first=np.concatenate([z.first, ends]),
-                last=np.concatenate([z.last, ends]),
-                held=np.concatenate([z.held, np.zeros(more, np.int64)]),
-            )
-        )
+        self.memory = self.memory._replace(chains=np.concatenate([self.memory.chains, chains(more)]))
 
     def append(self, keys: Ints, rows: Ints) -> None:
         """Store tuples behind the others of their keys, in the order given."""
@@ -66,31 +74,31 @@ class WindowBuffers:
 
     def lengths(self, keys: Ints) -> Ints:
         """How many tuples each of these keys has."""
-        return np.asarray(self.memory.zones.held[keys])
+        return np.asarray(self.memory.chains[keys, HELD])
 
     def drop_oldest(self, keys: Ints, counts: Ints) -> None:
         """Forget the oldest tuples of each key, which has at least so many."""
-        drop_many(self.memory, keys, counts, False)  # noqa: FBT003 - a compiled loop takes arguments by place
+        drop_many(self.memory, keys, counts, OLD)
 
     def drop_newest(self, keys: Ints, counts: Ints) -> None:
         """Forget the newest tuples of each key, which has at least so many."""
-        drop_many(self.memory, keys, counts, True)  # noqa: FBT003 - as above
+        drop_many(self.memory, keys, counts, NEW)
 
     def read(self, keys: Ints) -> tuple[Ints, Ints]:
         """The tuples of these keys, one key after the other, oldest first; and where each key's begin."""
         offsets = np.zeros(len(keys) + 1, np.int64)
         np.cumsum(self.lengths(keys), out=offsets[1:])
         slots = np.empty(int(offsets[-1]), np.int64)
-        slots_of(self.memory.zones, keys, slots)
-        size, width = int(self.memory.zones.size[0]), int(self.memory.width[0])
+        slots_of(self.memory, keys, slots)
+        size, width = int(self.memory.shape[SIZE]), int(self.memory.shape[WIDTH])
         block = self._cells.read(slots // size).reshape(len(slots), size, width)
         return np.asarray(block[np.arange(len(slots)), slots % size]), offsets
 
     @property
     def usage(self) -> Usage:
         """How much room is taken, and how much of it for tuples."""
-        size = int(self.memory.zones.size[0])
-        used = int(self.memory.zones.held.sum())
+        size = int(self.memory.shape[SIZE])
+        used = int(self.memory.chains[:, HELD].sum())
         return Usage(self._cells.pages, self._cells.page_cells * size, self._cells.used * size, used)
 
 
