@@ -8,7 +8,7 @@ asking for the winner only repairs what has run out. With fixed ranks nothing ev
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,22 +19,22 @@ from windowpane.core.kernels.habits import EDGES, HAZARD, LEFT, piece_of
 NOBODY = -1
 
 
-class Ranks(NamedTuple):
-    """One parabola for each key: constant + w * (linear + w * square), where w is the time since `since`.
+RANKS = np.dtype(
+    [
+        ("since", np.float64),
+        ("constant", np.float64),
+        ("linear", np.float64),
+        ("square", np.float64),
+        ("silent", np.float64),  # since when the key has not updated
+        ("gap", np.float64),  # the mean time between its updates
+        ("price", np.float64),  # 1 / cost: savings are compared for each unit of the consumer's time
+    ]
+)
+"""One parabola for each key: constant + w * (linear + w * square), where w is the time since `since`.
 
-    A key whose `gap` is above 0 is ranked by what its service saves: see `renew`. Others have fixed ranks.
-    """
-
-    since: Floats
-    constant: Floats
-    linear: Floats
-    square: Floats
-    silent: Floats
-    """Since when the key has not updated."""
-    gap: Floats
-    """The mean time between its updates."""
-    price: Floats
-    """1 / cost: savings are compared for each unit of the consumer's time."""
+A key whose `gap` is above 0 is ranked by what its service saves: see `renew`. Others have fixed ranks.
+"""
+Ranks = np.recarray[Any, Any]
 
 
 class Tournament(NamedTuple):
@@ -99,17 +99,18 @@ def _play(tree: Tournament, ranks: Ranks, node: int, now: float) -> None:
         tree.until[node] = until
         return
     tree.looked[0] += 2
-    wa, wb = now - ranks.since[a], now - ranks.since[b]
-    va = ranks.constant[a] + wa * (ranks.linear[a] + wa * ranks.square[a])
-    vb = ranks.constant[b] + wb * (ranks.linear[b] + wb * ranks.square[b])
-    da = ranks.linear[a] + 2.0 * wa * ranks.square[a]
-    db = ranks.linear[b] + 2.0 * wb * ranks.square[b]
+    one, two = ranks[a], ranks[b]
+    wa, wb = now - one.since, now - two.since
+    va = one.constant + wa * (one.linear + wa * one.square)
+    vb = two.constant + wb * (two.linear + wb * two.square)
+    da, db = one.linear + 2.0 * wa * one.square, two.linear + 2.0 * wb * two.square
+    bend = one.square - two.square
     # Equal now: the one that rises faster, so that the next crossing is not at once. Then the smaller key.
     if vb > va or (vb == va and db > da):
-        a, b, va, vb, da, db = b, a, vb, va, db, da
+        a, va, vb, da, db, bend = b, vb, va, db, da, -bend
     tree.winner[node] = a
     # Where lead + rise * x + bend * x * x first falls below 0.
-    lead, rise, bend = va - vb, da - db, ranks.square[a] - ranks.square[b]
+    lead, rise = va - vb, da - db
     inside = rise * rise - 4.0 * bend * lead
     if inside >= 0.0:
         below = np.sqrt(inside) - rise
@@ -126,7 +127,11 @@ def place(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: float) 
     tree.until[node] = renew(ranks, habits, key, now)
     node //= 2
     while node > 0:
+        winner, until = tree.winner[node], tree.until[node]
         _play(tree, ranks, node, now)
+        # Another key won here before and still does, for as long: nothing changes above.
+        if tree.winner[node] == winner and winner != key and tree.until[node] == until:
+            return
         node //= 2
 
 

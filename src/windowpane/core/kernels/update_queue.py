@@ -5,7 +5,7 @@ Keys are dense ids. Times are floats in any unit; they never go back. The queue 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,35 +25,25 @@ _FRONT = 2.0**52
 _TINY = 1e-12
 
 
-class Keys(NamedTuple):
-    """One entry for each key; infinity where there is no such time."""
-
-    row: Ints
-    """Which tuple is the newest: a number that means something to the caller."""
-    arrived: Floats
-    """When the newest update came."""
-    first: Floats
-    """Since when the key waits: its first update after it was last served."""
-    served: Floats
-    """When it was last served."""
-    pending: Floats
-    """Its oldest update that no delivered result covers."""
-    delivered: Floats
-    """When a result was last delivered."""
-    updates: Ints
-    """How many updates came."""
-    serves: Ints
-    """How often it was served."""
-    gaps: Floats
-    """The times between its updates, summed up with older ones counting less."""
-    weight: Floats
-    """How many updates that sum stands for."""
-    cost: Floats
-    """What it costs to process a tuple of the key; 0 where that is not known."""
-    queue_area: Floats
-    """Queue staleness, integrated over time."""
-    application_area: Floats
-    """Application staleness, integrated over time."""
+KEYS = np.dtype(
+    [
+        ("row", np.int64),  # which tuple is the newest: a number that means something to the caller
+        ("arrived", np.float64),  # when the newest update came
+        ("first", np.float64),  # since when the key waits: its first update after it was last served
+        ("served", np.float64),  # when it was last served
+        ("pending", np.float64),  # its oldest update that no delivered result covers
+        ("delivered", np.float64),  # when a result was last delivered
+        ("updates", np.int64),  # how many updates came
+        ("serves", np.int64),  # how often it was served
+        ("gaps", np.float64),  # the times between its updates, summed up with older ones counting less
+        ("weight", np.float64),  # how many updates that sum stands for
+        ("cost", np.float64),  # what it costs to process a tuple of the key; 0 where that is not known
+        ("queue_area", np.float64),  # queue staleness, integrated over time
+        ("application_area", np.float64),  # application staleness, integrated over time
+    ]
+)
+"""What is kept of each key; times are infinite where there is none. One array, as loops pass it around."""
+Keys = np.recarray[Any, Any]
 
 
 class Queue(NamedTuple):

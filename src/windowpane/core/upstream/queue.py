@@ -15,7 +15,7 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints, Values
 from windowpane.core.kernels import update_queue as steps
 from windowpane.core.kernels.habits import new_habits
-from windowpane.core.kernels.kinetic import Ranks, build, tournament
+from windowpane.core.kernels.kinetic import RANKS, build, tournament
 from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.errors import BadQuery, BadState
 from windowpane.values.freshness import Policy, policy_of
@@ -26,11 +26,6 @@ CODES = {
     Policy.LINECUTTING: steps.LINECUTTING,
     Policy.FRESHEST: steps.FRESHEST,
 }
-_UNKNOWN = dict.fromkeys(("arrived", "served", "delivered"), -np.inf) | {
-    "first": np.inf,
-    "pending": np.inf,
-}
-_WHOLE = ("row", "updates", "serves")
 _SMALLEST = 16
 
 
@@ -153,10 +148,7 @@ class KeyQueue:
         old = self._queue
         if count <= len(old.keys.row):
             return
-        new = new_queue(2 * count, 1.0, 0.0)._replace(habits=old.habits, totals=old.totals)
-        for (_, column), (_, before) in zip(_by_key(new), _by_key(old), strict=True):
-            column[: len(before)] = before
-        self._queue = new._replace(tree=new.tree._replace(looked=old.tree.looked))
+        self._queue = widened(old, 2 * count)
         self._build()
 
     def _build(self) -> None:
@@ -166,13 +158,24 @@ class KeyQueue:
 
 def new_queue(size: int, cost: float, began: float) -> steps.Queue:
     """A queue with room for this many keys, of which nothing is known."""
-    columns = {name: np.full(size, _UNKNOWN.get(name, 0.0)) for name in steps.Keys._fields}
-    keys = steps.Keys(**columns | {name: np.zeros(size, np.int64) for name in _WHOLE})
-    ranks = Ranks(*(np.zeros(size) for _ in Ranks._fields))
+    keys = np.zeros(size, steps.KEYS).view(np.recarray)
+    for name in ("first", "pending"):
+        keys[name] = np.inf
+    for name in ("arrived", "served", "delivered"):
+        keys[name] = -np.inf
     totals = np.zeros(steps.TOTALS)
     totals[[steps.COST, steps.BEGAN, steps.MEASURED, steps.NOW]] = cost, began, began, began
+    ranks = np.zeros(size, RANKS).view(np.recarray)
     return steps.Queue(keys, ranks, new_habits(), tournament(size), totals)
 
 
+def widened(queue: steps.Queue, size: int) -> steps.Queue:
+    """The queue with room for more keys; nobody is in its tournament yet."""
+    wide = new_queue(size, 0.0, 0.0)
+    wide.keys[: len(queue.keys)], wide.ranks[: len(queue.ranks)] = queue.keys, queue.ranks
+    tree = wide.tree._replace(looked=queue.tree.looked)
+    return wide._replace(habits=queue.habits, tree=tree, totals=queue.totals)
+
+
 def _by_key(queue: steps.Queue) -> list[tuple[str, Values]]:
-    return [*queue.keys._asdict().items(), *queue.ranks._asdict().items()]
+    return [(name, part[name]) for part in (queue.keys, queue.ranks) for name in part.dtype.names or ()]
