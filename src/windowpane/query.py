@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.dataset import dataset
 
 from windowpane.core.aggregates import bind
 from windowpane.core.columns import to_batches, without_views
@@ -21,9 +24,11 @@ from windowpane.core.results import flat_schema, flattened
 from windowpane.explain import explain_plan
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
 from windowpane.planner.compile import compile_plan
+from windowpane.planner.spill import explain_memory
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, wrong_type
 from windowpane.values.punctuation import LONGEST, Policy, delay, manual, marker_of, need_policy, ordered
+from windowpane.values.sizes import Memory, budget_of
 from windowpane.values.windows import Rows, Window
 
 RUNTIMES: dict[str, Callable[..., Any]] = {}
@@ -233,6 +238,55 @@ class StreamBuilder:
     node: Stream
     source: Source
 
+    def where(self, condition: Any) -> StreamBuilder:
+        """Only the rows that fulfil a condition; they are dropped before anything looks at them.
+
+        On Spark a SQL text or a Column, which Catalyst runs; in this process a `pyarrow.compute` expression.
+        """
+        if self.source.foreign is not None:
+            return replace(self, source=Source(None, self.source.foreign.where(condition)))
+        if not isinstance(condition, pc.Expression):
+            raise BadQuery(
+                f"where({condition!r}): in this process give an expression: pyarrow.compute.field('x') > 0."
+            )
+        source = self._plain_source()
+        return replace(self, source=Source(batch.filter(condition) for batch in source))
+
+    def select(self, *columns: str, **computed: Any) -> StreamBuilder:
+        """These columns, and computed ones by name; the time, keys and ties must be among them.
+
+        On Spark a computed column is a SQL text or a Column, which Catalyst runs; in this process it is a
+        `pyarrow.compute` expression.
+        """
+        if self.source.foreign is not None:
+            frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
+            source = Source(None, frame)
+        else:
+            for name, expression in computed.items():
+                if not isinstance(expression, pc.Expression):
+                    raise BadQuery(
+                        f"select({name}={expression!r}): in this process give an expression: "
+                        "pyarrow.compute.field('x') * 2."
+                    )
+            self.node.require(*columns)
+            wanted = {**{name: pc.field(name) for name in columns}, **computed}
+            none = pa.schema(list(self.node.types)).empty_table()
+            schema = _projected(none, wanted).schema
+            batches = self._plain_source()
+            source = Source(b for batch in batches for b in _projected(batch, wanted).to_batches())
+        node = replace(self.node, types=tuple((f.name, f.type) for f in without_views(schema)))
+        check(Plan(node, ()))
+        _check_types(node)
+        return StreamBuilder(node, source)
+
+    def _plain_source(self) -> Iterator[pa.RecordBatch]:
+        """The batches, read when the run reads them."""
+
+        def lazily() -> Iterator[pa.RecordBatch]:
+            yield from self.source.take()
+
+        return lazily()
+
     def window(self, *windows: Window, keys: str | Iterable[str] | None = None) -> Windowed:
         """Put one or several windows on the stream; `keys` replaces the stream's own grouping."""
         for window in windows:
@@ -241,6 +295,12 @@ class StreamBuilder:
         chosen = self.node.keys if keys is None else _names(keys)
         _check_keys(self.node, chosen)
         return Windowed(self, tuple(windows), chosen)
+
+
+def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
+    """Columns computed from a batch."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return dataset(table).to_table(columns=wanted)
 
 
 @dataclass(frozen=True)
@@ -293,13 +353,23 @@ class Query:
         """The query's node."""
         return self.plan.queries[0]
 
-    def explain(self) -> str:
-        """What will be done, and why."""
-        return explain_plan(self.plan)
+    def explain(self, memory: Memory | None = None, *, rate: float = 1000.0, groups: float = 100.0) -> str:
+        """What will be done, and why.
 
-    def run(self) -> Any:
-        """Run over the stream's source to its end and close every window."""
-        return RUNTIMES["run"](self)
+        With `memory`, also how a run within it would keep its windows at `rate` tuples per second (per unit
+        of another measure) and `groups` keys.
+        """
+        if memory is None:
+            return explain_plan(self.plan)
+        return explain_plan(self.plan) + explain_memory(self.plan, budget_of(memory), rate, groups)
+
+    def run(self, memory: Memory | None = None, spill_dir: str | Path | None = None) -> Any:
+        """Run over the stream's source to its end and close every window.
+
+        With `memory` ("64 MB"), the state keeps to that: what does not fit goes to disk, into `spill_dir` or
+        a temporary directory.
+        """
+        return RUNTIMES["run"](self, memory=memory, spill_dir=spill_dir)
 
     def to_spark(self, what: str = "answers", **options: Any) -> Any:
         """The answers as a Spark DataFrame, where the stream is one: streaming or batch as the source is.
@@ -314,12 +384,15 @@ class Query:
         need_spark(self)
         return RUNTIMES["to_spark"](self, what, **options)
 
-    def start(self) -> Any:
-        """Start a run that batches and punctuation are pushed to by hand."""
-        return RUNTIMES["start"](self)
+    def start(self, memory: Memory | None = None, spill_dir: str | Path | None = None) -> Any:
+        """Start a run that batches and punctuation are pushed to by hand; `memory` as for `run`."""
+        return RUNTIMES["start"](self, memory=memory, spill_dir=spill_dir)
 
     def resume(self, snapshot: Any) -> Any:
-        """Go on with a run of this query where its snapshot (or the bytes of one) was taken."""
+        """Go on with a run of this query where its snapshot (or the bytes of one) was taken.
+
+        For a run within `memory`: give the `spill_dir` in which it wrote its checkpoint.
+        """
         return RUNTIMES["resume"](snapshot, self)
 
 

@@ -143,12 +143,16 @@ class BlockStore:
         """Add rows at the end, for all windows; if that fails, none was added."""
         if not self.windows:
             return
-        number, rows = self._recent.number, self._recent.rows
+        mark = self.mark()
         try:
             self._append(columns)
         except BaseException:
-            self._cut_back(number, rows)
+            self.back_to(mark)
             raise
+
+    def mark(self) -> tuple[int, int]:
+        """The end of the rows so far, to go `back_to` before anything is read."""
+        return self._recent.number, self._recent.rows
 
     def _append(self, columns: Sequence[Values]) -> None:
         total, done = len(columns[0]), 0
@@ -288,8 +292,9 @@ class BlockStore:
             self.slots[frame.number] = -1
             self.free.release(slot, held=frame.number <= self.checkpointed)
 
-    def _cut_back(self, number: int, rows: int) -> None:
-        """Take rows out again that were appended after these."""
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Take rows out again that were appended since."""
+        number, rows = mark
         while self.slots.end - 1 > number:
             last = self.slots.end - 1
             self.residency.drop_last(last)

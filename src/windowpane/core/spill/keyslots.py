@@ -1,0 +1,78 @@
+"""Keys as numbers that blocks on disk can hold: a number stays with its key until no row has it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Bools, Ints
+from windowpane.core.forgetting import SPARE
+from windowpane.core.kernels.rolling import Small
+from windowpane.core.keys import KeyIndex
+
+
+class KeySlots:
+    """A key index whose ids may be renumbered, and a number for each key that is not.
+
+    Numbers of forgotten keys are given to new keys, so they are at most as many as keys were in use at once.
+    """
+
+    def __init__(self, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
+        self.index = KeyIndex(names, types)
+        self.slot_of: Small = np.zeros(0, np.int32)
+        self.id_of: Ints = np.zeros(0, np.int64)
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """One more than the largest number given so far."""
+        return len(self.id_of)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return self.index.nbytes + self.slot_of.nbytes + self.id_of.nbytes + 8 * len(self._free)
+
+    def encode(self, arrays: Sequence[Any], rows: int) -> Small:
+        """The number of each row's key."""
+        ids = self.index.encode(arrays, rows)
+        known = len(self.slot_of)
+        if len(self.index) > known:
+            fresh = np.arange(known, len(self.index))
+            again = self._free[: len(fresh)]
+            del self._free[: len(fresh)]
+            more = np.arange(len(self.id_of), len(self.id_of) + len(fresh) - len(again))
+            given = np.concatenate([np.array(again, np.int64), more])
+            self.slot_of = np.concatenate([self.slot_of, given.astype(np.int32)])
+            self.id_of = np.concatenate([self.id_of, np.full(len(more), -1, np.int64)])
+            self.id_of[given] = fresh
+        return self.slot_of[ids]
+
+    def forget(self, live: Bools) -> None:
+        """Forget the keys whose numbers are not live, if they are most of all."""
+        if not self.index.names or 2 * int(live.sum()) + SPARE >= len(self.index):
+            return
+        kept = live[self.slot_of]
+        gone = self.slot_of[~kept]
+        place = self.index.compact(kept)
+        self.slot_of = self.slot_of[kept]
+        self.id_of[gone] = -1
+        stay = self.id_of >= 0
+        self.id_of[stay] = place[self.id_of[stay]]
+        self._free += sorted(gone.tolist())
+
+    def ids(self, slots: Ints) -> Ints:
+        """The index's ids of keys by their numbers."""
+        return self.id_of[slots]
+
+    def arrays(self) -> dict[str, Ints]:
+        """The numbers, for a checkpoint."""
+        return {"slot_of": self.slot_of.astype(np.int64), "id_of": self.id_of}
+
+    def restore(self, arrays: Mapping[str, Any], index: KeyIndex) -> None:
+        """Go on from a checkpoint."""
+        self.index = index
+        self.slot_of, self.id_of = arrays["slot_of"].astype(np.int32), arrays["id_of"].copy()
+        self._free = np.flatnonzero(self.id_of < 0).tolist()

@@ -1,0 +1,199 @@
+"""A lane over a store: windows that slide over the same rows, each with a cursor and sums of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from windowpane.core.arrays import NEVER, Ints, Tuples
+from windowpane.core.closing import MOST_STEPS
+from windowpane.core.spill.feed import Answers
+from windowpane.core.spill.rolling import Flow, Found, Rolling
+from windowpane.core.spill.shapes import TIME, Shape, Slices
+from windowpane.core.spill.store import BlockStore, Columns
+from windowpane.values.errors import TooManyWindows
+
+_MOST_ANSWERS = 1 << 20
+"""Answers of one call of the kernel, about: more only use more memory."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a window is: `[end - size, end)` at every slide, or `(t - size, t]` at every tuple (slide 0).
+
+    `own`: a tuple's window is answered for the tuple's key only.
+    """
+
+    size: int
+    slide: int
+    origin: int = 0
+    own: bool = False
+
+
+@dataclass
+class Slider:
+    """A window at work: its place in the store, its sums by grouping, the last row it got.
+
+    Rows before `since` are none of its: it was added while the stream ran.
+    """
+
+    span: Span
+    window: int
+    sums: dict[int, Rolling]
+    since: int = NEVER
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answers of one window and grouping: keys, the ends and starts of windows, sums."""
+
+    span: Span
+    grouping: int
+    key: Ints
+    start: Ints
+    end: Ints
+    answers: Answers
+
+
+@dataclass
+class Lane:
+    """Windows over one store, of the tuples from `since` on."""
+
+    shape: Shape
+    store: BlockStore
+    since: int = NEVER
+    sliders: list[Slider] = field(default_factory=list)
+
+    def add(self, span: Span, groupings: Sequence[int], since: int = NEVER) -> None:
+        """A window for these groupings, over the rows from `since` on."""
+        sums = {g: self.rolling(span, g) for g in groupings}
+        self.sliders.append(Slider(span, self.store.add_window(), sums, since))
+        # the smallest goes first, so that the largest is the one that purges
+        self.sliders.sort(key=lambda slider: slider.span.size)
+
+    def rolling(self, span: Span, grouping: int) -> Rolling:
+        """Sums that have seen nothing."""
+        return Rolling(self.shape.feeds[grouping], self.shape.target(grouping), own=span.own)
+
+    def remove(self, slider: Slider) -> None:
+        """A window that is not needed any more."""
+        self.sliders.remove(slider)
+        self.store.remove_window(slider.window)
+
+    def append(self, tuples: Tuples, bound: int) -> tuple[Columns, Tuples | Slices]:
+        """Put settled tuples into the store: all or nothing. Then `roll` must follow."""
+        if self.since > NEVER and len(tuples):
+            tuples = tuples.take(tuples.time >= self.since)
+        columns, waiting = self.shape.take(tuples, bound)
+        self.store.append(columns)
+        return columns, waiting
+
+    def roll(self, appended: tuple[Columns, Tuples | Slices], before: int, bound: int) -> list[Answered]:
+        """Slide every window over what was appended, and up to `bound`."""
+        columns, waiting = appended
+        self.shape.keep(waiting)
+        flows = self.shape.flows(columns, range(len(self.shape.feeds)))
+        found = []
+        for slider in self.sliders:
+            found += self._slide(slider, flows, before, bound)
+        return found
+
+    def _slide(self, slider: Slider, flows: dict[int, Flow], before: int, bound: int) -> list[Answered]:
+        span, store = slider.span, self.store
+        time = next(iter(flows.values())).time
+        if len(time) and time[0] < slider.since:
+            first = int(np.searchsorted(time, slider.since))
+            flows = {g: flow.part(first, len(time)) for g, flow in flows.items()}
+            time = time[first:]
+        high, low = points(span, slider.last, time, before, bound)
+        if len(time):
+            slider.last = int(time[-1])
+        pieces: dict[int, list[tuple[int, Found]]] = {g: [] for g in slider.sums}
+        keys = max(sums.n_active + len(time) for sums in slider.sums.values())
+        most = len(high) if span.own else max(1, _MOST_ANSWERS // max(1, keys))
+        a = p = 0
+        while p < len(high):
+            view = store.oldest(slider.window)
+            ages, until = view[_TIME_AT], min(len(high), p + most)
+            n = int(np.searchsorted(ages, low[until - 1]))
+            if n and n == len(ages):
+                # more may follow in the next block: only points that need none of it can be answered
+                until = max(p, min(until, int(np.searchsorted(low, ages[-1], side="right"))))
+                edge = max(int(ages[-1]) + 1, int(high[until - 1]) if until > p else NEVER)
+            else:
+                edge = int(high[until - 1])
+            end = len(time) if until == len(high) and n < len(ages) else int(np.searchsorted(time, edge))
+            end = max(a, end)
+            strange = int(np.searchsorted(ages[:n], slider.since))
+            gone = self.shape.flows(tuple(column[strange:n] for column in view), slider.sums)
+            for g, sums in slider.sums.items():
+                got = sums.slide(flows[g].part(a, end), gone[g], high[p:until], low[p:until])
+                pieces[g].append((p, got))
+            store.release(slider.window, n)
+            a, p = end, until
+        if a < len(time):
+            none = np.empty(0, np.int64)
+            for g, sums in slider.sums.items():
+                sums.slide(flows[g].part(a, len(time)), flows[g].part(0, 0), none, none)
+        return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the sums and of what waits; the store's blocks are not counted."""
+        return self.shape.nbytes + sum(s.nbytes for slider in self.sliders for s in slider.sums.values())
+
+
+_TIME_AT = 0
+"""Blocks begin with the times: they are of the widest type, and named first."""
+assert TIME == "$time"
+
+
+def points(span: Span, last: int | None, time: Ints, before: int, bound: int) -> tuple[Ints, Ints]:
+    """The windows that can be answered now and hold a row, as rows `[low, high)`, in order.
+
+    `last` is the time of the row before these, all of which are below `bound`; windows that end by `before`
+    were answered already.
+    """
+    if span.slide == 0:
+        times = np.unique(time)
+        return times + 1, times + 1 - span.size
+    seen = np.unique(time)
+    if last is not None and (len(seen) == 0 or seen[0] != last):
+        seen = np.concatenate([[last], seen])
+    none = np.empty(0, np.int64)
+    if len(seen) == 0 or bound == NEVER:
+        return none, none
+    # after each row, as long as a window still reaches back to it and until the next row comes
+    upto = np.minimum(np.append(seen[1:], bound), seen + span.size)
+    after = np.maximum(seen, before)
+    base = span.origin + span.size
+    first, final = (after - base) // span.slide + 1, (upto - base) // span.slide
+    sizes = np.maximum(final - first + 1, 0)
+    total = int(sizes.sum())
+    if total > MOST_STEPS:
+        raise TooManyWindows(
+            f"the punctuation moved from {before} to {bound} at once, closing {total:,} windows of slide "
+            f"{span.slide}. Move it in smaller steps, or use a longer slide."
+        )
+    starts = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    ends = (starts + np.arange(total)) * span.slide + base
+    return ends, ends - span.size
+
+
+def _joined(span: Span, grouping: int, found: list[tuple[int, Found]], high: Ints) -> Answered:
+    key = np.concatenate([f.key for _, f in found])
+    end = high[np.concatenate([f.point + p for p, f in found])]
+    if span.slide == 0:
+        end = end - 1
+    answers = found[0][1].answers
+    if len(found) > 1:
+        answers = Answers(
+            np.concatenate([f.answers.counts for _, f in found], axis=1),
+            np.concatenate([f.answers.sums for _, f in found], axis=2),
+            np.concatenate([f.answers.floats for _, f in found], axis=2),
+            np.concatenate([f.answers.codes for _, f in found], axis=1),
+        )
+    return Answered(span, grouping, key, end - span.size, end, answers)

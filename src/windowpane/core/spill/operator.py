@@ -1,0 +1,206 @@
+"""The operator over stores: it does for sliding windows what `core/operator.py` does in memory.
+
+Tuples wait until the punctuation settles them, go to the stores of the lanes in time order, and windows slide
+over the stores. Taking rows in is all or nothing: what can fail for want of room happens before any sum
+changes. A failure after that (a damaged block) ends the run, since sums and stores no longer agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import NEVER, Bools, Column, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.core.columns import flat, is_text, read_column, valid_mask
+from windowpane.core.emission import Emission
+from windowpane.core.forgetting import SPARE
+from windowpane.core.ledger import Windows
+from windowpane.core.operator import QueryEntry
+from windowpane.core.ordered_lane import tuple_bytes
+from windowpane.core.results import Lowering, result_table
+from windowpane.core.rows import Rows
+from windowpane.core.spill.keyslots import KeySlots
+from windowpane.core.spill.lane import Answered, Lane, Span
+from windowpane.core.spill.shapes import Slices, SliceShape, key_column
+from windowpane.core.spill.store import Columns
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One window of a query: its number, what it is, and where its grouping and lane are."""
+
+    number: int
+    span: Span
+    grouping: int
+    lane: int
+
+
+class SpillOperator:
+    """Runs lanes over stores."""
+
+    def __init__(
+        self, types: Mapping[str, pa.DataType], columns: Sequence[str], groupings: Sequence[tuple[str, ...]]
+    ) -> None:
+        """`columns` are those that aggregates read; `groupings` the key columns of each grouping."""
+        self.types, self.columns, self.groupings = dict(types), tuple(columns), tuple(groupings)
+        self.keys = [KeySlots(names, [self.types[name] for name in names]) for names in groupings]
+        self.lanes: list[Lane] = []
+        self.wanted: list[Wanted] = []
+        self.queries: list[QueryEntry] = []
+        self.pending = no_tuples()
+        self._in_use = [0] * len(self.keys)
+
+    def take(
+        self, batch: pa.RecordBatch, time: Ints, bound: int, *, rising: bool = False
+    ) -> list[tuple[Columns, Tuples | Slices]]:
+        """Take an admitted batch in (`rising`: its times never fall): all of it, or nothing and an error.
+
+        What is settled is in the stores then; `answer` must follow with what this gives.
+        """
+        settled, waiting = settle(self.pending, self._tuples(batch, time, rising), bound)
+        marks = [lane.store.mark() for lane in self.lanes]
+        appended = []
+        try:
+            for lane in self.lanes:
+                appended += [lane.append(settled, bound)]
+        except BaseException:
+            for lane, mark in zip(self.lanes[: len(appended)], marks, strict=False):
+                lane.store.back_to(mark)
+            raise
+        self.pending = waiting
+        return appended
+
+    def answer(
+        self, appended: list[tuple[Columns, Tuples | Slices]], before: int, bound: int
+    ) -> dict[str, list[pa.Table]]:
+        """The answers of each query, now that the punctuation went from `before` to `bound`."""
+        found = []
+        for i, (lane, rows) in enumerate(zip(self.lanes, appended, strict=True)):
+            found += [(i, answered) for answered in lane.roll(rows, before, bound)]
+        tables = self._lower(found)
+        self._forget()
+        return tables
+
+    def _tuples(self, batch: pa.RecordBatch, time: Ints, rising: bool) -> Tuples:  # noqa: FBT001 - as in Tuples
+        columns = {}
+        for name in self.columns:
+            if is_text(self.types[name]):
+                # of text only nulls count here
+                columns[name] = Column(np.zeros(len(time), np.int64), valid_mask(flat(batch.column(name))))
+            else:
+                columns[name] = read_column(batch.column(name), name)
+        for g, names in enumerate(self.groupings):
+            slots = self.keys[g].encode([batch.column(name) for name in names], len(time))
+            columns[key_column(g)] = Column(slots.astype(np.int64))
+        return Tuples(time, time, columns, rising)
+
+    def _lower(self, found: list[tuple[int, Answered]]) -> dict[str, list[pa.Table]]:
+        tables: dict[str, list[pa.Table]] = {}
+        for query in self.queries:
+            lowering = Lowering(
+                query.definitions, query.aggregates, query.point, many=query.many, early=False
+            )
+            for wanted in self.wanted:
+                if wanted.number not in query.definitions:
+                    continue
+                for lane, answered in found:
+                    if (lane, answered.span, answered.grouping) == (
+                        wanted.lane,
+                        wanted.span,
+                        self._local(wanted),
+                    ):
+                        table = self._table(query, lowering, wanted, answered)
+                        if table is not None:
+                            tables.setdefault(query.name, []).append(table)
+        return tables
+
+    def _local(self, wanted: Wanted) -> int:
+        """The grouping's number within its lane: a lane of slices has one."""
+        return 0 if isinstance(self.lanes[wanted.lane].shape, SliceShape) else wanted.grouping
+
+    def _table(
+        self, query: QueryEntry, lowering: Lowering, wanted: Wanted, answered: Answered
+    ) -> pa.Table | None:
+        n = len(answered.key)
+        if n == 0:
+            return None
+        slots = self.keys[wanted.grouping]
+        feed = self.lanes[wanted.lane].shape.feeds[answered.grouping]
+        key = slots.ids(answered.key)
+        place = np.arange(n)
+        needed = dict.fromkeys(p for aggregate in query.aggregates for p in aggregate.partials)
+        rows = Rows(answered.start, key, tuple(feed.state(partial, answered.answers) for partial in needed))
+        windows = Windows(np.full(n, wanted.number, np.int64), key, answered.start, answered.end)
+        zeros = np.zeros(n, np.int64)
+        emission = Emission(tuple(needed), rows, windows, place, place + 1, zeros, final=True)
+        return result_table(lowering, emission, slots.index, query.grouping, _no_text)
+
+    def _forget(self) -> None:
+        for g, slots in enumerate(self.keys):
+            if len(slots.index) > 2 * self._in_use[g] + SPARE:
+                live = self._live(g)
+                self._in_use[g] = int(live.sum())
+                slots.forget(live)
+
+    def _live(self, g: int) -> Bools:
+        live = np.zeros(len(self.keys[g]), np.bool_)
+        if len(self.pending):
+            live[self.pending.columns[key_column(g)].values] = True
+        for lane in self.lanes:
+            if isinstance(lane.shape, SliceShape):
+                if lane.shape.grouping != g:
+                    continue
+                live[lane.shape.open.key] = True
+            mine = 0 if isinstance(lane.shape, SliceShape) else g
+            for slider in lane.sliders:
+                if mine in slider.sums:
+                    live |= slider.sums[mine].holds(len(live))
+        return live
+
+    @property
+    def sums_bytes(self) -> int:
+        """Memory of sums, keys and tuples that wait: everything but the blocks of the stores."""
+        return (
+            sum(lane.nbytes for lane in self.lanes)
+            + sum(slots.nbytes for slots in self.keys)
+            + tuple_bytes(self.pending)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by all state."""
+        return self.sums_bytes + sum(lane.store.memory_bytes for lane in self.lanes)
+
+
+def settle(pending: Tuples, new: Tuples, bound: int) -> tuple[Tuples, Tuples]:
+    """Tuples below `bound` in time order, and those that wait, as they came."""
+    both = concat_tuples(pending, new)
+    time = both.time
+    if len(both) == 0 or bound == NEVER:
+        return _span(both, 0, 0), both
+    rising = new.rising or len(new) == 0
+    if len(pending):
+        rising = rising and bool((pending.time[1:] >= pending.time[:-1]).all())
+        rising = rising and (len(new) == 0 or pending.time[-1] <= new.time[0])
+    if rising:
+        cut = int(np.searchsorted(time, bound))
+        return _span(both, 0, cut), both.take(np.arange(cut, len(both)))
+    below = time < bound
+    order = np.argsort(time[below], kind="stable")
+    return both.take(np.flatnonzero(below)[order]), both.take(~below)
+
+
+def _span(tuples: Tuples, low: int, high: int) -> Tuples:
+    """Neighbouring tuples, without copying."""
+    columns = {
+        name: Column(c.values[low:high], None if c.valid is None else c.valid[low:high])
+        for name, c in tuples.columns.items()
+    }
+    return Tuples(tuples.time[low:high], tuples.key[low:high], columns)
+
+
+def _no_text(column: str, ids: Ints) -> pa.Array:
+    raise TypeError(f"no aggregate over a store keeps texts, but {column!r} was asked for {len(ids)}")

@@ -1,0 +1,159 @@
+"""The state of one sliding window by key: slid over arrivals and expirations, it gives answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import Ints, Values
+from windowpane.core.kernels.exact import CHUNKS, MOST, carry_all
+from windowpane.core.kernels.rolling import EMITTED, FREE_NODE, N_NODES, Small, roll
+from windowpane.core.spill.feed import Answers, Feed, Lifted
+from windowpane.values.errors import BadState
+
+_SMALLEST = 16
+_BY_KEY = ("counts", "sums", "chunks", "spans", "specials", "rows", "active", "place", "stamp", "queue")
+_BY_NODE = ("links", "nodes")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows in time order: their times, keys and contributions."""
+
+    time: Ints
+    key: Small
+    lifted: Lifted
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def part(self, low: int, high: int) -> Flow:
+        """The rows `low .. high-1`."""
+        return Flow(self.time[low:high], self.key[low:high], self.lifted.part(low, high))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Answers: for which key and point."""
+
+    key: Ints
+    point: Ints
+    answers: Answers
+
+
+class Rolling:
+    """Sums, counts and extremes of the rows in one window, by key."""
+
+    def __init__(self, feed: Feed, target: Ints, *, own: bool) -> None:
+        """`target` says which sum each column of floats goes to; `own`: answer only for keys just seen."""
+        self.feed, self.target, self.own = feed, target, own
+        self.state: Ints = np.zeros(4, np.int64)
+        self.state[FREE_NODE] = -1
+        n_counts, n_sums, n_floats, n_codes = (
+            len(part) for part in (feed.counts, feed.sums, feed.floats, feed.extremes)
+        )
+        self.counts: Ints = np.zeros((0, n_counts), np.int64)
+        self.sums: Ints = np.zeros((0, n_sums, 2), np.int64)
+        self.chunks: Ints = np.zeros((0, n_floats, CHUNKS), np.int64)
+        self.spans: Small = np.zeros((0, n_floats, 2), np.int32)
+        self.specials: Small = np.zeros((0, n_floats, 3), np.int32)
+        self.rows: Ints = np.zeros((0, 2), np.int64)
+        self.active: Small = np.zeros(0, np.int32)
+        self.place: Small = np.zeros(0, np.int32)
+        self.stamp: Ints = np.zeros(0, np.int64)
+        self.queue: Small = np.zeros((0, n_codes, 2), np.int32)
+        self.links: Small = np.zeros((0, 2), np.int32)
+        self.nodes: Ints = np.zeros((0, 2), np.int64)
+        self._changes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held: a constant for each key, and 24 bytes for each row that may yet be an extreme."""
+        return sum(int(getattr(self, name).nbytes) for name in (*_BY_KEY, *_BY_NODE))
+
+    @staticmethod
+    def key_bytes(feed: Feed) -> int:
+        """Memory for one key: `s` in formula 2.2, for all its aggregates together."""
+        sums = 8 * len(feed.counts) + 16 * len(feed.sums) + (8 * CHUNKS + 20) * len(feed.floats)
+        return sums + 8 * len(feed.extremes) + 32
+
+    @property
+    def n_active(self) -> int:
+        """How many keys have rows."""
+        return int(self.state[0])
+
+    def holds(self, n_keys: int) -> Values:
+        """Which keys have rows."""
+        held = np.zeros(n_keys, np.bool_)
+        held[self.active[: self.n_active]] = True
+        return held
+
+    def make_room(self, n_keys: int, n_rows: int) -> None:
+        """Grow for so many keys, and so many more rows."""
+        if n_keys > len(self.place):
+            size = max(_SMALLEST, n_keys, len(self.place) * 3 // 2)
+            old = len(self.place)
+            for name in _BY_KEY:
+                setattr(self, name, _grown(getattr(self, name), size))
+            self.place[old:] = -1
+            self.queue[old:] = -1
+            self.spans[old:] = (CHUNKS, -1)
+        need = int(self.state[N_NODES]) + n_rows * len(self.feed.extremes)
+        if need > len(self.links):
+            size = max(_SMALLEST, need, len(self.links) * 3 // 2)
+            for name in _BY_NODE:
+                setattr(self, name, _grown(getattr(self, name), size))
+
+    def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints) -> Found:
+        """Add the arrivals, take out the expirations, and answer for every `[low, high)` on the way."""
+        feed = self.feed
+        self.make_room(int(arrivals.key.max(initial=-1)) + 1, len(arrivals))
+        self._changes += (len(arrivals) + len(expired)) * max(1, len(self.target))
+        if self._changes >= MOST:
+            carry_all(self.chunks, self.spans)
+            self._changes = 0
+        room = len(arrivals) if self.own else len(high) * min(len(self.place), self.n_active + len(arrivals))
+        out_key, out_point = np.empty(room, np.int32), np.empty(room, np.int32)
+        counts = np.empty((len(feed.counts), room), np.int64)
+        sums = np.empty((len(feed.sums), 2, room), np.int64)
+        floats = np.zeros((len(feed.floats), 2, room), np.float64)
+        codes = np.empty((len(feed.extremes), room), np.int64)
+        a, e = arrivals.lifted, expired.lifted
+        n = roll(
+            arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has,
+            expired.time, expired.key, e.ints, e.bits,
+            high, low, self.own,
+            self.target, feed.largest, feed.paired,
+            self.state, self.counts, self.sums, self.chunks, self.spans, self.specials,
+            self.rows, self.active, self.place, self.stamp,
+            self.queue, self.links, self.nodes,
+            out_key, out_point, counts, sums, floats, codes,
+        )  # fmt: skip
+        answers = Answers(counts[:, :n], sums[:, :, :n], floats[:, :, :n], codes[:, :n])
+        return Found(out_key[:n].astype(np.int64), out_point[:n].astype(np.int64), answers)
+
+    def arrays(self) -> dict[str, Values]:
+        """All state as flat arrays."""
+        shapes = {name: getattr(self, name) for name in ("state", *_BY_KEY, *_BY_NODE)}
+        return {name: np.ascontiguousarray(array).reshape(-1) for name, array in shapes.items()}
+
+    def restore(self, arrays: dict[str, Values]) -> None:
+        """Go on from the state that `arrays` gave."""
+        for name in ("state", *_BY_KEY, *_BY_NODE):
+            own, given = getattr(self, name), arrays[name]
+            width = int(np.prod(own.shape[1:])) if own.ndim > 1 else 1
+            if given.dtype != own.dtype or (width and len(given) % width):
+                raise BadState(
+                    f"the state {name!r} of a window does not fit the query: another one wrote it."
+                )
+            n = len(arrays["place"]) if name in _BY_KEY else len(given) // max(width, 1)
+            setattr(self, name, given.reshape((n, *own.shape[1:])).copy())
+        self._changes = MOST
+        self.state[EMITTED] += 1
+
+
+def _grown(array: Values, size: int) -> Values:
+    larger = np.zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,126 @@
+"""The sums, keys and waiting tuples of an operator over stores as blocks, for a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+
+from windowpane.core import blocks as codec
+from windowpane.core.arrays import Values
+from windowpane.core.keys import KeyIndex
+from windowpane.core.lane_blocks import Blocks
+from windowpane.core.spill.feed import Answers
+from windowpane.core.spill.lane import Lane, Slider, Span
+from windowpane.core.spill.operator import SpillOperator
+from windowpane.core.spill.rolling import Rolling
+from windowpane.core.spill.shapes import Slices, SliceShape
+from windowpane.values.errors import BadState
+
+FORMAT = 1
+MANIFEST = "manifest"
+_OPEN = ("start", "key", "counts", "sums", "floats", "codes")
+
+
+def write_operator(operator: SpillOperator | None) -> Blocks:
+    """All state besides the stores; a manifest lists the blocks with their digests."""
+    blocks = Blocks()
+    if operator is None:
+        return blocks
+    lanes = [_write_lane(i, lane, blocks) for i, lane in enumerate(operator.lanes)]
+    for g, slots in enumerate(operator.keys):
+        for name, array in slots.arrays().items():
+            blocks.add(f"keys {g} {name}", codec.write_table({name: array}))
+        for name, block in slots.index.blocks().items():
+            blocks.add(f"keys {g} values {name}", codec.seal(block))
+    blocks.add("pending", codec.write_tuples(operator.pending))
+    blocks.add(MANIFEST, codec.write_json({"lanes": lanes, "digests": blocks.digests}))
+    return blocks
+
+
+def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
+    if isinstance(lane.shape, SliceShape):
+        for name, array in _open_arrays(lane.shape.open).items():
+            blocks.add(f"open {i} {name}", codec.write_table({name: array}))
+    sliders = []
+    for slider in lane.sliders:
+        for g, sums in slider.sums.items():
+            for name, array in sums.arrays().items():
+                blocks.add(f"sums {i} {slider.window} {g} {name}", codec.write_table({name: array}))
+        sliders.append(
+            {
+                "span": list(astuple(slider.span)),
+                "window": slider.window,
+                "since": int(slider.since),
+                "last": slider.last,
+                "groupings": list(slider.sums),
+            }
+        )
+    return {"since": int(lane.since), "sliders": sliders}
+
+
+def _open_arrays(slices: Slices) -> dict[str, Values]:
+    a = slices.answers
+    arrays = (slices.start, slices.key, a.counts, a.sums, a.floats, a.codes)
+    return {n: np.ascontiguousarray(v).reshape(-1) for n, v in zip(_OPEN, arrays, strict=True)}
+
+
+def read_operator(blocks: Mapping[str, bytes], build: Callable[[], SpillOperator]) -> SpillOperator:
+    """The operator whose state was written; `build` gives one of the same plan, with its stores revived."""
+    manifest = codec.read_json(MANIFEST, _block(blocks, MANIFEST))
+    for name, digest in manifest["digests"].items():
+        if codec.digest_of(_block(blocks, name)) != digest:
+            raise BadState(f"block {name!r} of the checkpoint is not the one that was written with it.")
+    operator = build()
+    for i, (lane, stored) in enumerate(zip(operator.lanes, manifest["lanes"], strict=True)):
+        lane.since = stored["since"]
+        if isinstance(lane.shape, SliceShape):
+            lane.shape.keep(_read_open(i, lane.shape, blocks))
+        for each in stored["sliders"]:
+            lane.sliders.append(_read_slider(i, lane, each, blocks))
+    for g, slots in enumerate(operator.keys):
+        arrays = {name: _array(blocks, f"keys {g} {name}", name) for name in ("slot_of", "id_of")}
+        values = {
+            name.removeprefix(f"keys {g} values "): bytes(codec.unseal(name, block))
+            for name, block in blocks.items()
+            if name.startswith(f"keys {g} values ")
+        }
+        types = [operator.types[name] for name in slots.index.names]
+        slots.restore(arrays, KeyIndex.restore(slots.index.names, types, values))
+    operator.pending = codec.read_tuples("pending", _block(blocks, "pending"))
+    return operator
+
+
+def _read_slider(i: int, lane: Lane, stored: dict[str, Any], blocks: Mapping[str, bytes]) -> Slider:
+    span = Span(*stored["span"])
+    sums: dict[int, Rolling] = {}
+    for g in stored["groupings"]:
+        rolling = lane.rolling(span, g)
+        prefix = f"sums {i} {stored['window']} {g} "
+        rolling.restore({name: _array(blocks, prefix + name, name) for name in rolling.arrays()})
+        sums[g] = rolling
+    return Slider(span, stored["window"], sums, stored["since"], stored["last"])
+
+
+def _read_open(i: int, shape: SliceShape, blocks: Mapping[str, bytes]) -> Slices:
+    flat = {name: _array(blocks, f"open {i} {name}", name) for name in _OPEN}
+    n, feed = len(flat["start"]), shape.feed
+    answers = Answers(
+        flat["counts"].reshape(len(feed.counts), n),
+        flat["sums"].reshape(len(feed.sums), 2, n),
+        flat["floats"].reshape(len(feed.floats), 2, n),
+        flat["codes"].reshape(len(feed.extremes), n),
+    )
+    return Slices(flat["start"], flat["key"], answers)
+
+
+def _array(blocks: Mapping[str, bytes], block: str, column: str) -> Values:
+    return codec.plain(codec.read_table(block, _block(blocks, block)), column)
+
+
+def _block(blocks: Mapping[str, bytes], name: str) -> bytes:
+    if name not in blocks:
+        raise BadState(f"block {name!r} of the checkpoint is missing. Restore an older checkpoint.")
+    return blocks[name]

@@ -1,0 +1,280 @@
+"""A run within a memory budget: windows slide over stores on disk, and checkpoints outlive the process."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Ints
+from windowpane.core.keys import KeyIndex
+from windowpane.core.spill.checkpoint import flush, revive, settle
+from windowpane.core.spill.codec import BlockLayout
+from windowpane.core.spill.folder import SpillFolder
+from windowpane.core.spill.medium import FileMedium, IoCounts
+from windowpane.core.spill.operator import SpillOperator
+from windowpane.core.spill.state import FORMAT, read_operator, write_operator
+from windowpane.core.spill.store import BlockStore
+from windowpane.local.results import Counts, Step
+from windowpane.local.runner import QueryRunner
+from windowpane.local.snapshot import Snapshot
+from windowpane.plan.fingerprint import fingerprint, need_same
+from windowpane.plan.nodes import Plan
+from windowpane.planner.spill import (
+    Seen,
+    SpillChoice,
+    always_fits,
+    assemble_spill,
+    choose,
+    explain_choice,
+    groupings_of,
+    need_spillable,
+    pane_of,
+    seen_in,
+    spans_of,
+)
+from windowpane.query import Query
+from windowpane.values.errors import BadQuery, BadState, OverBudget
+from windowpane.values.sizes import Budget
+
+
+class SpillRunner(QueryRunner):
+    """A run whose state keeps to a budget.
+
+    The budget covers blocks in memory, sums, keys and tuples that wait for the punctuation. It does not cover
+    the batch that is being pushed and its answers, which are the caller's.
+    """
+
+    def __init__(self, plan: Plan, budget: Budget, folder: SpillFolder) -> None:
+        super().__init__(plan)
+        self.budget, self.folder = budget, folder
+        self.choice: SpillChoice | None = None
+        self.seen: Seen | None = None
+        self._spill: SpillOperator | None = None
+        self._media: list[FileMedium] = []
+        self._failed: BaseException | None = None
+
+    @property
+    def io(self) -> IoCounts:
+        """The requests to the disk so far."""
+        total = IoCounts()
+        for medium in self._media:
+            for name, value in asdict(medium.counts).items():
+                setattr(total, name, getattr(total, name) + value)
+        return total
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory that the state takes now."""
+        return 0 if self._spill is None else self._spill.nbytes
+
+    @property
+    def disk_bytes(self) -> int:
+        """How long the files of blocks are."""
+        return sum(medium.file_bytes for medium in self._media)
+
+    def explain(self) -> str:
+        """The technique and the numbers it was chosen by; known once the first rows came."""
+        if self.choice is None or self.seen is None:
+            return "no rows came yet, so that no technique is chosen.\n"
+        return explain_choice(self.plan, self.budget, self.choice, self.seen)
+
+    def checkpoint(self) -> Path:
+        """Make the run as it is now outlive this process; `query.resume(directory)` goes on from it.
+
+        Writes the blocks that are only in memory and the sums; blocks that are on disk stay where they are.
+        """
+        self._check_open()
+        if self.folder.temporary:
+            raise BadQuery("a checkpoint needs a directory that stays. Start the query with spill_dir=...")
+        if self._held:
+            raise BadQuery("answers of a push that failed have not been taken yet. Push or punctuate first.")
+        stores = [] if self._spill is None else [flush(lane.store) for lane in self._spill.lanes]
+        blocks = write_operator(self._spill)
+        header = {
+            "format": FORMAT,
+            "plan": fingerprint(self.plan),
+            "budget": asdict(self.budget),
+            "technique": None if self.choice is None else asdict(self.choice),
+            "seen": None if self.seen is None else asdict(self.seen),
+            "stores": stores,
+            "gate": self.gate.snapshot(blocks),
+            "counts": asdict(self.counts),
+        }
+        path = self.folder.write_checkpoint(Snapshot(header, blocks).to_bytes())
+        for lane in [] if self._spill is None else self._spill.lanes:
+            settle(lane.store)
+        return path.parent
+
+    @classmethod
+    def restore_from(cls, plan: Plan, directory: Path, budget: Budget | None = None) -> Self:
+        """Go on from the checkpoint in a directory; the plan must be the one that was running."""
+        folder = SpillFolder(directory, resume=True)
+        try:
+            return cls._restored(plan, folder, budget)
+        except BaseException:
+            folder.keep()
+            raise
+
+    @classmethod
+    def _restored(cls, plan: Plan, folder: SpillFolder, budget: Budget | None) -> Self:
+        snapshot = Snapshot.from_bytes(folder.read_checkpoint())
+        header = snapshot.header
+        if header.get("format") != FORMAT:
+            raise BadState(
+                f"{folder.path} has a checkpoint of format {header.get('format')}; this is {FORMAT}."
+            )
+        need_same(header["plan"], plan)
+        stored = Budget(**header["budget"])
+        budget = stored if budget is None else Budget(budget.memory, stored.block_bytes, budget.blocks)
+        runner = cls(plan, budget, folder)
+        if header["technique"] is not None:
+            runner.choice = SpillChoice(**header["technique"])
+            seen = header["seen"]
+            runner.seen = Seen(seen["rate"], tuple(seen["groups"]), tuple(seen["active_groups"]))
+            runner._revive(header["stores"], snapshot)
+        runner.gate.restore(header["gate"], snapshot.blocks)
+        runner.counts = Counts(**header["counts"])
+        return runner
+
+    def _revive(self, stores: list[dict[str, Any]], snapshot: Snapshot) -> None:
+        assert self.choice is not None
+
+        def make(lane: int, layout: BlockLayout) -> BlockStore:
+            medium = FileMedium(self.folder.blocks(lane), layout.block_bytes, create=False)
+            self._media.append(medium)
+            store = revive(layout, medium, stores[lane], self.budget.blocks or 2)
+            medium.shorten(store.free.end)
+            return store
+
+        technique, size = self.choice.technique, self.budget.block_bytes
+        self._spill = read_operator(
+            snapshot.blocks, lambda: assemble_spill(self.plan, technique, size, make, fresh=False)
+        )
+        self._fit()
+
+    def _check_open(self) -> None:
+        if self._failed is not None:
+            raise BadState(
+                f"this run failed after its rows were stored: {self._failed} Go on from its last checkpoint, "
+                "or start anew."
+            ) from self._failed
+        super()._check_open()
+
+    def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
+        with self._or_nothing():
+            before = self.gate.clock.bound
+            admitted = self.gate.admit(batch, now)
+            tables = self._step(admitted.kept, admitted.time, before, rising=admitted.rising)
+        self.counts += admitted.counts
+        return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
+
+    def _advance(self, before: int) -> Step:
+        empty = self._schema.empty_table().to_batches() or [
+            pa.RecordBatch.from_arrays([pa.array([], f.type) for f in self._schema], schema=self._schema)
+        ]
+        tables = self._step(empty[0], np.empty(0, np.int64), before, rising=True)
+        return Step(self._tables(tables), self.gate.no_late, self.gate.no_rejects, Counts())
+
+    def _step(
+        self, batch: pa.RecordBatch, time: Ints, before: int, *, rising: bool
+    ) -> dict[str, list[pa.Table]]:
+        if self._spill is None:
+            if len(time) == 0:
+                return {}
+            self._start(batch, time)
+        assert self._spill is not None
+        bound = self.gate.clock.bound
+        taken = self._spill.take(batch, time, bound, rising=rising)
+        try:
+            tables = self._spill.answer(taken, before, bound)
+            self._fit()
+        except BaseException as error:
+            self._failed = error
+            raise
+        return tables
+
+    def _start(self, batch: pa.RecordBatch, time: Ints) -> None:
+        """Choose by what the first rows tell, and make the stores."""
+        types = dict(self.plan.stream.types)
+        keys = [
+            KeyIndex(names, [types[name] for name in names]).encode(
+                [batch.column(name) for name in names], len(time)
+            )
+            for names in groupings_of(self.plan)
+        ]
+        self.seen = seen_in(time, keys, pane_of(spans_of(self.plan)))
+        self.choice = choose(self.plan, self.budget, self.seen)
+
+        def make(lane: int, layout: BlockLayout) -> BlockStore:
+            medium = FileMedium(self.folder.blocks(lane), layout.block_bytes)
+            self._media.append(medium)
+            return BlockStore(layout, medium, self.budget.blocks or 2, identity=secrets.token_bytes(16))
+
+        self._spill = assemble_spill(self.plan, self.choice.technique, self.budget.block_bytes, make)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Share what the sums leave of the budget among the stores."""
+        assert self._spill is not None
+        lanes = self._spill.lanes
+        left = self.budget.memory - self._spill.sums_bytes - sum(lane.store.slots.nbytes for lane in lanes)
+        least = sum(lane.store.layout.block_bytes * (len(lane.sliders) + 1) for lane in lanes)
+        if left < least:
+            keys = ", ".join(f"{len(slots.index):,}" for slots in self._spill.keys)
+            raise OverBudget(
+                f"memory= is {self.budget.memory:,} bytes, but the sums of {keys} keys and what waits for "
+                f"the punctuation leave {max(0, left):,} for blocks, of which {least:,} are needed. Give "
+                f"at least {self.budget.memory - left + least:,} bytes."
+            )
+        share = left // len(lanes)
+        for lane in lanes:
+            frames = share // lane.store.layout.block_bytes
+            lane.store.resize(frames if self.budget.blocks is None else min(frames, self.budget.blocks))
+
+    def close(self) -> Step:
+        """End the stream: every window that holds a row comes out, and the files go."""
+        step = super().close()
+        self.discard()
+        return step
+
+    def discard(self) -> None:
+        """Let go of the run's files without ending the stream; those of a checkpoint stay."""
+        for medium in self._media:
+            medium.close()
+        if self.closed or self.folder.temporary:
+            self.folder.remove()
+        else:
+            self.folder.keep()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def snapshot(self) -> Snapshot:
+        """Not for a run over stores: its blocks are too large for a value."""
+        raise BadQuery("a run within memory= has checkpoint() instead of snapshot(): its state is on disk.")
+
+    def add(self, query: Query) -> None:
+        """Not for a run over stores."""
+        raise BadQuery(
+            f"query {query.node.name!r} cannot be added to a run within memory=. Start a run of its own."
+        )
+
+    def remove(self, name: str) -> None:
+        """Not for a run over stores."""
+        raise BadQuery(f"query {name!r} cannot be removed from a run within memory=. Start a run without it.")
+
+
+def start_within(plan: Plan, budget: Budget, spill_dir: str | Path | None) -> QueryRunner:
+    """A run within a budget: over stores, or in memory where slices are known to fit."""
+    need_spillable(plan)
+    if budget.technique == "auto" and always_fits(plan, budget):
+        return QueryRunner(plan)
+    return SpillRunner(plan, budget, SpillFolder(None if spill_dir is None else Path(spill_dir)))

@@ -1,0 +1,286 @@
+"""Plans within a memory budget: which queries can run over a store, and how (Mendes et al., section 2.2).
+
+1W keeps tuples: its space follows the rate. 2LA keeps one slice for each key and pane: its space follows the
+keys. Which is smaller is a matter of numbers, so both are computed, by formulas 2.2 and 2.1. A query without
+keys needs neither: its slices are as many as panes, which is known before it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.aggregates import BoundAggregate
+from windowpane.core.arrays import NEVER, Ints
+from windowpane.core.operator import QueryEntry
+from windowpane.core.partials.base import Partial
+from windowpane.core.rows import Layout
+from windowpane.core.spill.codec import BlockLayout
+from windowpane.core.spill.feed import Feed, can_roll
+from windowpane.core.spill.formulas import Load, space_1w, space_2la
+from windowpane.core.spill.lane import Lane, Span
+from windowpane.core.spill.operator import SpillOperator, Wanted
+from windowpane.core.spill.rolling import Rolling
+from windowpane.core.spill.shapes import Shape, SliceShape, TupleShape
+from windowpane.core.spill.store import BlockStore
+from windowpane.plan.nodes import Plan, WindowQuery
+from windowpane.planner.choose import bound_aggregates
+from windowpane.planner.compile import point_type
+from windowpane.values.errors import BadQuery
+from windowpane.values.sizes import Budget
+from windowpane.values.windows import PerRow, Sliding, Window
+
+Chosen = Literal["slices", "1W", "2LA"]
+MakeStore = Callable[[int, BlockLayout], BlockStore]
+"""The store of a lane, by the lane's number and the columns of its blocks."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a stream: tuples per unit of its measure, and keys (of each grouping)."""
+
+    rate: float
+    groups: tuple[float, ...]
+    active_groups: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SpillChoice:
+    """Which technique, the bytes that each would need, and why."""
+
+    technique: Chosen
+    one_window: float
+    two_level: float | None
+    because: str
+
+
+def span_of(query: WindowQuery, window: Window) -> Span:
+    """What a window is to a store; an error if it can have none."""
+    match window:
+        case Sliding(size, slide, origin, None):
+            return Span(size, slide, origin)
+        case PerRow(size, 1, _, _) if query.partition(window) in {(), query.keys}:
+            return Span(size, 0, own=bool(query.keys) and query.partition(window) == query.keys)
+    raise BadQuery(
+        "memory= serves sliding windows, tumbling windows and per_row(...) with every=1, per the query's "
+        f"keys or none; query {query.name!r} has {window}. Leave memory= out for it."
+    )
+
+
+def need_spillable(plan: Plan) -> None:
+    """An error that says why, if a plan cannot run within a budget."""
+    if plan.stream.lateness:
+        raise BadQuery(
+            "memory= does not go with an allowed lateness: answers over a store are not revised. "
+            "Use a delay instead, or leave memory= out."
+        )
+    for query in plan.queries:
+        if query.emit != "final":
+            raise BadQuery(f"query {query.name!r} has emit='update', but memory= gives final answers only.")
+        for window in query.windows:
+            span_of(query, window)
+        for aggregate, bound in zip(query.aggregates, bound_aggregates(plan, query), strict=True):
+            if not all(can_roll(partial) for partial in bound.partials):
+                raise BadQuery(
+                    f"{aggregate.function}() of query {query.name!r} cannot run within memory=: it has no "
+                    "exact way to take a tuple out again in bounded memory. There are count, sum, mean, "
+                    "weighted_mean, geometric_mean, variance, stddev, min and max."
+                )
+
+
+def groupings_of(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """The distinct groupings of a plan, in order."""
+    return tuple(dict.fromkeys(query.grouping for query in plan.queries))
+
+
+def spans_of(plan: Plan) -> list[Span]:
+    """The windows of all queries."""
+    return [span_of(query, window) for query in plan.queries for window in query.windows]
+
+
+def feeds_of(plan: Plan) -> tuple[Feed, ...]:
+    """What each grouping's aggregates need."""
+    return tuple(Feed(layout_of(plan, grouping)) for grouping in groupings_of(plan))
+
+
+def layout_of(plan: Plan, grouping: tuple[str, ...]) -> Layout:
+    """The partials of all queries with a grouping, each once."""
+    found: dict[Partial, None] = {}
+    for query in plan.queries:
+        if query.grouping == grouping:
+            bound: Sequence[BoundAggregate] = bound_aggregates(plan, query)
+            found |= dict.fromkeys(partial for aggregate in bound for partial in aggregate.partials)
+    return tuple(found)
+
+
+def pane_of(spans: Sequence[Span]) -> int:
+    """The longest slice that fits all sizes, slides and origins; 0 if a window slides by tuple."""
+    if any(span.slide == 0 for span in spans):
+        return 0
+    shifts = [span.origin - spans[0].origin for span in spans]
+    return reduce(gcd, [*(s.size for s in spans), *(s.slide for s in spans), *shifts])
+
+
+def load_of(plan: Plan, grouping: int, seen: Seen) -> Load:
+    """What formulas 2.1 and 2.2 ask, for one grouping; all its aggregates share rows and state."""
+    feed, spans = feeds_of(plan)[grouping], spans_of(plan)
+    pane = pane_of(spans)
+    partial = SliceShape(feed, 0, max(pane, 1), 0, Budget.block_bytes).layout.row_bytes
+    return Load(
+        rate=seen.rate,
+        window=max(span.size for span in spans),
+        interval=max(pane, 1),
+        tuple_bytes=tuple_shape(plan, Budget.block_bytes).layout.row_bytes,
+        partial_tuple_bytes=partial,
+        state_bytes=Rolling.key_bytes(feed) * len(set(spans)),
+        partial_state_bytes=partial,
+        groups=seen.groups[grouping],
+        active_groups=seen.active_groups[grouping],
+    )
+
+
+def choose(plan: Plan, budget: Budget, seen: Seen) -> SpillChoice:
+    """1W, 2LA or slices, by the numbers."""
+    loads = [load_of(plan, g, seen) for g in range(len(groupings_of(plan)))]
+    # tuples are stored once, whatever the number of groupings; slices once for each
+    one = space_1w(loads[0]) + sum(load.groups * load.state_bytes for load in loads[1:])
+    two = sum(space_2la(load) for load in loads) if pane_of(spans_of(plan)) else None
+    if budget.technique != "auto":
+        if budget.technique == "2LA" and two is None:
+            raise BadQuery("2LA needs windows that slide by time, but per_row() slides by tuple. Use 1W.")
+        return SpillChoice(budget.technique, one, two, "you said so")
+    if two is None:
+        return SpillChoice("1W", one, two, "a window that slides by tuple has no panes")
+    if always_fits(plan, budget):
+        return SpillChoice("slices", one, two, "without keys the slices are known to fit")
+    if two <= one:
+        return SpillChoice("2LA", one, two, "slices take less than tuples")
+    return SpillChoice("1W", one, two, "tuples take less than slices of every key and aggregate")
+
+
+def always_fits(plan: Plan, budget: Budget) -> bool:
+    """Whether slices in memory fit the budget whatever the stream brings."""
+    pane = pane_of(spans_of(plan))
+    if not pane or any(groupings_of(plan)):
+        return False
+    rows = max(span.size for span in spans_of(plan)) // pane + 2
+    width = 16 + sum(16 * len(p.identity(0)) for p in layout_of(plan, ()))
+    # a slice table holds roll-ups beside its rows, and both versions while it changes
+    return 4 * rows * width <= budget.memory
+
+
+def tuple_shape(plan: Plan, block_bytes: int) -> TupleShape:
+    """The rows of 1W."""
+    return TupleShape(feeds_of(plan), plan.stream.types, block_bytes)
+
+
+def shapes_of(plan: Plan, technique: Chosen, block_bytes: int) -> list[Shape]:
+    """The rows of each lane: tuples for all groupings together, or slices for each."""
+    if technique == "1W":
+        return [tuple_shape(plan, block_bytes)]
+    spans = spans_of(plan)
+    return [
+        SliceShape(feed, g, pane_of(spans), spans[0].origin, block_bytes)
+        for g, feed in enumerate(feeds_of(plan))
+    ]
+
+
+def assemble_spill(
+    plan: Plan, technique: Chosen, block_bytes: int, make: MakeStore, *, fresh: bool = True
+) -> SpillOperator:
+    """An operator over stores; if not `fresh`, the windows come from a checkpoint."""
+    groupings = groupings_of(plan)
+    feeds = feeds_of(plan)
+    columns = tuple(dict.fromkeys(column for feed in feeds for column in feed.columns))
+    operator = SpillOperator(dict(plan.stream.types), columns, groupings)
+    for i, shape in enumerate(shapes_of(plan, technique, block_bytes)):
+        operator.lanes.append(Lane(shape, make(i, shape.layout)))
+    number = 0
+    served: dict[tuple[int, Span], list[int]] = {}
+    for query in plan.queries:
+        g = groupings.index(query.grouping)
+        lane, local = (0, g) if technique == "1W" else (g, 0)
+        for window in query.windows:
+            span = span_of(query, window)
+            operator.wanted.append(Wanted(number, span, g, lane))
+            served.setdefault((lane, span), []).append(local)
+            number += 1
+        operator.queries.append(query_entry(plan, query, number - len(query.windows)))
+    for (lane, span), local_groupings in served.items() if fresh else ():
+        operator.lanes[lane].add(span, tuple(dict.fromkeys(local_groupings)), NEVER)
+    return operator
+
+
+def query_entry(plan: Plan, query: WindowQuery, first: int) -> QueryEntry:
+    """How the answers of a query become its table; its windows are numbered from `first`."""
+    return QueryEntry(
+        query.name,
+        query.grouping,
+        tuple(range(first, first + len(query.windows))),
+        bound_aggregates(plan, query),
+        point_type(plan.stream, query),
+        many=len(query.windows) > 1,
+        early=False,
+    )
+
+
+def seen_in(time: Ints, keys: Sequence[Ints], pane: int) -> Seen:
+    """What a first batch tells: its rate, its keys, and its keys in one pane on average."""
+    length = max(1, int(time.max()) - int(time.min()))
+    rate = len(time) / length
+    groups = tuple(float(len(np.unique(key))) for key in keys)
+    if pane == 0:
+        return Seen(rate, groups, groups)
+    place = (time - time.min()) // pane
+    panes = max(1, int(place.max()) + 1)
+    active = []
+    for key in keys:
+        pairs = len(np.unique(np.stack([place, key]), axis=1).T)
+        # a batch shorter than a pane shows fewer keys than the pane will hold, but never more
+        active.append(pairs / min(panes, len(np.unique(place))))
+    return Seen(rate, groups, tuple(active))
+
+
+def explain_memory(plan: Plan, budget: Budget, rate: float, groups: float) -> str:
+    """The choice for a stream of which only this is known; `rate` is per second of time."""
+    need_spillable(plan)
+    measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
+    per_unit = rate if measured else rate / 1e6
+    pane = pane_of(spans_of(plan))
+    known = [1.0 if not grouping else groups for grouping in groupings_of(plan)]
+    active = tuple(min(g, max(1.0, per_unit * pane)) if pane else g for g in known)
+    seen = Seen(per_unit, tuple(known), active)
+    return explain_choice(plan, budget, choose(plan, budget, seen), seen)
+
+
+def explain_choice(plan: Plan, budget: Budget, choice: SpillChoice, seen: Seen) -> str:
+    """The numbers behind the choice, as lines for `explain`."""
+    spans = spans_of(plan)
+    two = "needs panes" if choice.two_level is None else _bytes(choice.two_level)
+    measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
+    rate = (
+        f"{seen.rate:,.3g} tuples per {plan.stream.time}" if measured else f"{seen.rate * 1e6:,.3g} tuples/s"
+    )
+    keys = ", ".join(f"{groups:,.0f}" for groups in seen.groups)
+    count = f"{len(spans)} window{'s' * (len(spans) > 1)}"
+    lines = [
+        f"      memory  {_bytes(budget.memory)} for {count}, at {rate} and {keys} keys",
+        f"      1W      {_bytes(choice.one_window)}  by formula 2.2",
+        f"      2LA     {two}  by formula 2.1",
+        f"      choose  {choice.technique}  because {choice.because}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} TB"
