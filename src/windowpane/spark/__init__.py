@@ -2,6 +2,6 @@
 
 from windowpane.spark.control import finish, punctuate
 from windowpane.spark.outputs import Outputs, counts_of
-from windowpane.spark.run import schema_of, to_spark
+from windowpane.spark.run import schema_of, selected, to_spark
 
-__all__ = ["Outputs", "counts_of", "finish", "punctuate", "schema_of", "to_spark"]
+__all__ = ["Outputs", "counts_of", "finish", "punctuate", "schema_of", "selected", "to_spark"]

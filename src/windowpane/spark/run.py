@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,15 @@ def schema_of(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of a Spark DataFrame, found without reading it."""
     empty = frame.sparkSession.createDataFrame([], frame.schema)
     return empty.toArrow().schema
+
+
+def selected(
+    frame: DataFrame, columns: Sequence[str], computed: Mapping[str, Any]
+) -> tuple[DataFrame, pa.Schema]:
+    """Some columns of a frame and some computed from SQL texts or Columns; and the schema."""
+    more = [(F.expr(e) if isinstance(e, str) else e).alias(name) for name, e in computed.items()]
+    chosen = frame.select(*columns, *more)
+    return chosen, schema_of(chosen)
 
 
 def to_spark(

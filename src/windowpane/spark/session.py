@@ -21,6 +21,8 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    # a micro-batch writes what changed, not a snapshot of the whole store
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stopTimeout": "8s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
