@@ -174,8 +174,8 @@ class WindowQueue:
     def serve(self, now: float, tuples: int, cost: float = 0.0) -> Served:
         """Process so many tuples (LAZY up to a window more), each taking `cost`, from now on."""
         held = self._machine.memory.chains[:, HELD]
-        out = _room(tuples + int(held.max()), int(self._machine.memory.shape[WIDTH]))
-        done = _results(tuples + self._count + 1)
+        out = new_dequeued(tuples + int(held.max()), int(self._machine.memory.shape[WIDTH]))
+        done = new_delivered(tuples + self._count + 1)
         runs.serve_many(self._machine, out, done, float(now), float(cost), tuples)
         n, d = int(out.filled[0]), int(done.filled[0])
         return Served(
@@ -234,12 +234,14 @@ def _empty_moments(keys: int) -> Floats:
     return np.full((keys, steps.MOMENTS), np.inf)
 
 
-def _room(tuples: int, width: int) -> steps.Dequeued:
+def new_dequeued(tuples: int, width: int) -> steps.Dequeued:
+    """Room for what the operator is handed."""
     keys, windows, marks = (np.empty(tuples, np.int64) for _ in range(3))
     return steps.Dequeued(keys, windows, marks, np.empty((tuples, width), np.int64), np.zeros(1, np.int64))
 
 
-def _results(windows: int) -> steps.Delivered:
+def new_delivered(windows: int) -> steps.Delivered:
+    """Room for windows that are complete."""
     return steps.Delivered(
         np.empty(windows, np.int64),
         np.empty(windows, np.int64),
