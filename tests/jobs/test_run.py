@@ -1,5 +1,6 @@
 """Jobs on Spark: from files into SQLite and parquet, and what is said where they cannot run."""
 
+import re
 import sqlite3
 import threading
 
@@ -11,6 +12,10 @@ from windowpane.jobs import BadJob, load
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
+QUERY = """\
+    window: tumbling(7 s)
+    aggregates: [count(), total = sum(v)]
+"""
 JOB = """\
 source: {format: parquet, path: in, options: {maxFilesPerTrigger: 1}}
 stream: {time: ts, keys: k, delay: 2 s}
@@ -55,6 +60,32 @@ def test_a_job_fills_sqlite_and_parquet_and_goes_on_from_its_checkpoint(spark, t
     assert len(written(tmp_path)) == len(expected)
     assert {p.query for progress in reported for p in progress} == {"files", "rows"}
     assert max(p.rows for progress in reported for p in progress) == 600
+
+
+def test_a_job_fills_postgresql_and_goes_on_from_its_checkpoint(spark, tmp_path, postgres):
+    import psycopg
+
+    import windowpane as wp
+    from windowpane.jobs.run import FINISHED, run
+
+    parts = write_files(tmp_path / "in", events(), files=2)
+    second = tmp_path / "in" / "01.parquet"
+    second.rename(tmp_path / "01.parquet")
+    sink = f"sink: {{format: postgresql, url: {postgres}, table: from_job}}"
+    text = re.sub(r"  - name: files(.|\n)*sink: .*", f"  - name: rows\n{QUERY}    {sink}", JOB)
+    (tmp_path / "job.yaml").write_text(text + "trigger: available_now\n", "utf-8")
+    job = load(tmp_path / "job.yaml")
+    assert run(job, spark, threading.Event(), lambda _: None) == FINISHED
+    (tmp_path / "01.parquet").rename(second)
+    assert run(job, spark, threading.Event(), lambda _: None) == FINISHED
+
+    runner = build(None, wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).start()
+    tables = [runner.push(part).tables["query"] for part in parts]
+    expected = [(r["k"], r["window"]["start"], r["count"], r["total"]) for t in tables for r in t.to_pylist()]
+    with psycopg.connect(postgres) as connection:
+        found = connection.execute("SELECT k, window_start, count, total FROM from_job").fetchall()
+    assert len(found) == len(expected)
+    assert set(found) == set(expected)
 
 
 def test_a_batch_job_closes_every_window(spark, tmp_path):

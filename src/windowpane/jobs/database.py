@@ -145,13 +145,18 @@ class Upsert:
             )
 
     def _put(self, names: Sequence[str]) -> str:
-        columns = ", ".join(quoted(name) for name in names)
+        there = [self._marked(name) for name in names]
+        columns = ", ".join(there)
         marks = ", ".join([self.dialect.mark] * (len(names) + 1))
-        updates = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in names)
+        updates = ", ".join(f"{name} = excluded.{name}" for name in there)
         return (
             f"INSERT INTO {self._table} ({IDENTITY}, {columns}) VALUES ({marks}) "  # noqa: S608 - quoted names
             f"ON CONFLICT ({IDENTITY}) DO UPDATE SET {updates}"
         )
+
+    def _marked(self, name: str) -> str:
+        """A quoted name in a statement with marks, where a driver may take a % for one."""
+        return quoted(name).replace("%", "%%") if "%" in self.dialect.mark else quoted(name)
 
     def _note(self) -> str:
         mark = self.dialect.mark
