@@ -1,0 +1,188 @@
+"""UpStream's windows under update semantics and its memory (Moga et al. 2009, figures 13, 14, 16 and 17).
+
+All in virtual time, so the figures do not depend on the machine. Staleness is in the mean time between two
+tuples of the stream; a tuple costs one such unit. Windows count the tuples of their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from windowpane.bench.report import Claim, Report, Row, Scalar
+from windowpane.bench.runner import Progress
+from windowpane.bench.upstream_memory import LOADS, PAGE_TUPLES, THETAS, memory_points
+from windowpane.core.upstream.windows import Commit, UpdateWindow
+from windowpane.simulate.overload import Arrivals, arrivals, zipf
+from windowpane.simulate.overload_windows import simulate_append_windows, simulate_windows
+
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
+SMALL = (2, 3, 5)
+LARGE = (20, 50, 100)
+KEYS = 10
+SKEWS = (0.0, 0.5, 0.9)
+SEEDS = 3
+SHEDS = 20
+"""Seeds of random shedding, whose queues are long by chance now and then."""
+_ROUND_ROBIN = "uniform order"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a figure."""
+
+    figure: str
+    series: str
+    x: float
+    value: float
+
+    def row(self) -> Row:
+        """As a line of the report."""
+        return {"figure": self.figure, "series": self.series, "x": self.x, "value": round(self.value, 4)}
+
+
+Series = Mapping[tuple[str, str], Mapping[float, float]]
+"""The points of a series by x, under (figure, series)."""
+
+
+def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
+    """Measure every figure."""
+    tuples, results = (20_000, 200) if quick else (100_000, 1_000)
+    parts = (
+        ("figure 13", windows_of_one_key(tuples)),
+        ("figure 14", windows_of_many_keys(tuples)),
+        ("figures 16 and 17", (Point(*found) for found in memory_points(results))),
+    )
+    points: list[Point] = []
+    for done, (name, part) in enumerate(parts):
+        progress(done, len(parts), name)
+        points += part
+    series: dict[tuple[str, str], dict[float, float]] = {}
+    for point in points:
+        series.setdefault((point.figure, point.series), {})[point.x] = point.value
+    parameters: dict[str, Scalar] = {
+        "tuples": tuples,
+        "results": results,
+        "keys": KEYS,
+        "cost": 1.0,
+        "seeds": SEEDS,
+        "seeds_of_shedding": SHEDS,
+        "page_tuples": PAGE_TUPLES,
+        "not_reproduced": "; ".join(not_reproduced(series)) or None,
+    }
+    return Report("upstream-windows", parameters, [point.row() for point in points], claims(series))
+
+
+def windows_of_one_key(tuples: int) -> Iterator[Point]:
+    """Figure 13: tumbling windows, and windows that slide by one tuple, also in append queues."""
+    stream = Arrivals(np.arange(1.0, tuples + 1), np.zeros(tuples, np.int64), 1)
+    begin = tuples / 10
+    for size in SIZES:
+        for commit in Commit:
+            for figure, slide in (("13a", size), ("13b", 1)):
+                found = simulate_windows(UpdateWindow(size, slide, commit), stream, 1.0, measured=begin)
+                yield Point(figure, commit.value, size, found.staleness.average_application)
+        window = UpdateWindow(size, 1)
+        found = simulate_append_windows(window, stream, 1.0, measured=begin)
+        yield Point("13b", "append", size, found.staleness.average_application)
+        shed = [
+            simulate_append_windows(window, stream, 1.0, shed=True, measured=begin, seed=seed)
+            for seed in range(SHEDS)
+        ]
+        average = float(np.mean([found.staleness.average_application for found in shed]))
+        yield Point("13b", "append, random windows", size, average)
+
+
+def windows_of_many_keys(tuples: int) -> Iterator[Point]:
+    """Figure 14: the application staleness of EAGER over that of LAZY, by the arrivals of ten keys."""
+    times = np.arange(1.0, tuples + 1)
+    for size in SIZES:
+        order = Arrivals(times, np.arange(tuples) % KEYS, KEYS)
+        yield Point("14", _ROUND_ROBIN, size, _eager_to_lazy(size, [order]))
+        for theta in SKEWS:
+            drawn = [arrivals(zipf(KEYS, theta), tuples, seed=seed).ids for seed in range(SEEDS)]
+            streams = [Arrivals(times, ids, KEYS) for ids in drawn]
+            yield Point("14", _zipf(theta), size, _eager_to_lazy(size, streams))
+
+
+def _eager_to_lazy(size: int, streams: Sequence[Arrivals]) -> float:
+    total = dict.fromkeys(Commit, 0.0)
+    for stream in streams:
+        for commit in Commit:
+            found = simulate_windows(UpdateWindow(size, 1, commit), stream, 1.0, measured=stream.span / 10)
+            total[commit] += found.staleness.average_application
+    return total[Commit.EAGER] / total[Commit.LAZY]
+
+
+def _zipf(theta: float) -> str:
+    return f"zipf {theta:g}"
+
+
+def claims(series: Series) -> list[Claim]:
+    """What the text of sections 6.3 and 7.3 says about the figures."""
+    return [*_claims_of_13(series), *_claims_of_14(series), *_claims_of_memory(series)]
+
+
+def _claims_of_13(series: Series) -> Iterator[Claim]:
+    lazy, eager = series["13a", "lazy"], series["13a", "eager"]
+    slopes = [lazy[size] / size for size in SIZES]
+    yield Claim("13a: LAZY grows with the size (least / largest slope)", min(slopes) / max(slopes), 0.98)
+    areas = [eager[size] * size for size in SIZES]
+    yield Claim("13a: EAGER is stale for the same time in every window", min(areas) / max(areas), 0.98)
+    fall = eager[SIZES[-1]] / eager[SIZES[0]]
+    yield Claim("13a: so its average falls (largest / least size)", fall, 0.1, at_most=True)
+    over = SIZES[1:]  # one tuple per unit and window is no overload
+    lazy, eager = series["13b", "lazy"], series["13b", "eager"]
+    append, shed = series["13b", "append"], series["13b", "append, random windows"]
+    yield _most("13b: EAGER / LAZY", [eager[s] / lazy[s] for s in over], 1.0)
+    yield _most("13b: LAZY / random windows", [lazy[s] / shed[s] for s in over], 1.0)
+    yield _most("13b: random windows / append", [shed[s] / append[s] for s in over], 1.0)
+    grows = [shed[b] / shed[a] for a, b in pairwise(over)]
+    yield Claim("13b: random windows get worse with every larger size (least growth)", min(grows), 1.0)
+
+
+def _claims_of_14(series: Series) -> Iterator[Claim]:
+    order = series["14", _ROUND_ROBIN]
+    yield _most("14: uniform order: EAGER / LAZY", [order[size] for size in SIZES[1:]], 1.0)
+    for theta in SKEWS:
+        found = series["14", _zipf(theta)]
+        least = min(found[size] for size in SMALL)
+        yield Claim(f"14: {_zipf(theta)}: EAGER / LAZY, sizes up to {SMALL[-1]} (least)", least, 1.0)
+        drop = np.mean([found[s] for s in LARGE]) / np.mean([found[s] for s in SMALL])
+        yield Claim(
+            f"14: {_zipf(theta)}: less so for large windows (large / small)", float(drop), 1.0, at_most=True
+        )
+
+
+def not_reproduced(series: Series) -> list[str]:
+    """Where the paper's words hold for only a part of the sizes (docs/upstream-windows.md says why)."""
+    found = []
+    for theta in SKEWS:
+        ratios = series["14", _zipf(theta)]
+        better = [size for size in SIZES[1:] if ratios[size] < 1.0]
+        if better:
+            found.append(f"14: EAGER worse than LAZY for {_zipf(theta)}: not from size {better[0]} on")
+    return found
+
+
+def _claims_of_memory(series: Series) -> Iterator[Claim]:
+    for figure, xs, way in (("16", THETAS, -1), ("17", LOADS, 1)):
+        paged, naive = series[f"{figure}a", "paged"], series[f"{figure}a", "naive"]
+        yield Claim(f"{figure}a: on-demand paging has no dirty locations (least)", min(paged.values()), 1.0)
+        change = way * (naive[xs[-1]] - naive[xs[0]])
+        what = "falls with skew" if way < 0 else "rises with load"
+        yield Claim(f"{figure}a: effective use of the naive manager {what}, by", change, 0.01)
+        used, kept = series[f"{figure}b", "paged"], series[f"{figure}b", "naive"]
+        yield _most(f"{figure}b: paged / naive usage", [used[x] / kept[x] for x in xs], 1.0)
+        pages, others = series[f"{figure}a", "paged, whole pages"], series[f"{figure}a", "naive, whole pages"]
+        better = min(pages[x] / others[x] for x in xs)
+        yield Claim(f"{figure}a: whole pages: paged / naive effective use (least)", better, 1.0)
+    buffers = series["7.2", "paged / naive"]
+    yield _most("7.2: window buffers, paged / naive usage", list(buffers.values()), 1.0)
+
+
+def _most(name: str, values: Sequence[float], bar: float) -> Claim:
+    return Claim(f"{name} (largest)", max(values), bar, at_most=True)

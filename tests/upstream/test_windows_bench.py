@@ -1,0 +1,90 @@
+"""The benchmark of update windows: its points, and claims that can fail."""
+
+import json
+
+import pytest
+
+from windowpane.bench import upstream_memory, upstream_windows
+from windowpane.bench.upstream_windows import SIZES, Point
+
+
+def series_of(points):
+    series = {}
+    for point in points:
+        series.setdefault((point.figure, point.series), {})[point.x] = point.value
+    return series
+
+
+@pytest.fixture(scope="module")
+def report():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upstream_windows, "SHEDS", 2)
+        patch.setattr(upstream_windows, "SEEDS", 1)
+        patch.setattr(upstream_windows, "SIZES", (1, 2, 3, 5, 20))
+        patch.setattr(upstream_windows, "LARGE", (20,))
+        patch.setattr(upstream_memory, "RATES", (20, 1_000))
+        patch.setattr(upstream_memory, "LOADS", (2.0, 100.0))
+        patch.setattr(upstream_windows, "LOADS", (2.0, 100.0))
+        return upstream_windows.run(True, lambda *_: None)
+
+
+def test_every_figure_is_there_as_json(report):
+    figures = {row["figure"] for row in json.loads(json.dumps(report.document()))["rows"]}
+    assert figures == {"13a", "13b", "14", "16a", "16b", "17a", "17b", "7.2"}
+    assert all(set(row) == {"figure", "series", "x", "value"} for row in report.rows)
+
+
+@pytest.mark.paper
+def test_what_the_paper_says_holds_on_a_small_scale(report):
+    assert [claim.name for claim in report.claims if not claim.holds] == []
+
+
+def test_staleness_of_figure_13_is_what_can_be_worked_out(report):
+    found = {(row["figure"], row["series"], row["x"]): row["value"] for row in report.rows}
+    for size in (1, 2, 3, 5, 20):
+        # LAZY: complete at 0, delivered after `size`. EAGER: the last tuple takes one unit.
+        assert found["13a", "lazy", size] == pytest.approx(size / 2)
+        assert found["13a", "eager", size] == pytest.approx(1 / (2 * size), abs=1e-4)
+
+
+def test_memory_is_counted_as_the_managers_count_it(report):
+    found = {(row["figure"], row["series"], row["x"]): row["value"] for row in report.rows}
+    assert found["16a", "paged", 0.9] == 1.0
+    assert found["17b", "naive", 100.0] <= upstream_memory.KEYS
+    assert found["17b", "paged", 2.0] < found["17b", "naive", 2.0]
+
+
+def test_claims_fail_where_the_figures_say_otherwise():
+    points = [
+        *(Point("13a", "lazy", s, s * s) for s in SIZES),
+        *(Point("13a", "eager", s, 1.0) for s in SIZES),
+        *(Point("13b", name, s, 5.0) for name in ("eager", "append") for s in SIZES),
+        *(Point("13b", "lazy", s, 4.0) for s in SIZES),
+        *(Point("13b", "append, random windows", s, 100 / s) for s in SIZES),
+        *(Point("14", name, s, 1 + s) for name in ("uniform order", "zipf 0") for s in SIZES),
+        *(Point("14", name, s, 0.5) for name in ("zipf 0.5", "zipf 0.9") for s in SIZES),
+    ]
+    for figure, xs in (("16", upstream_windows.THETAS), ("17", upstream_windows.LOADS)):
+        for name, value in (
+            ("paged", 0.5),
+            ("naive", 0.4),
+            ("paged, whole pages", 0.1),
+            ("naive, whole pages", 0.4),
+        ):
+            points += [Point(f"{figure}a", name, x, value) for x in xs]
+        points += [
+            Point(f"{figure}b", name, x, v) for name, v in (("paged", 9.0), ("naive", 8.0)) for x in xs
+        ]
+    points += [Point("7.2", "paged / naive", 0.0, 1.5)]
+    series = series_of(points)
+    claims = upstream_windows.claims(series)
+    holding = {claim.name for claim in claims if claim.holds}
+    assert holding == {
+        "14: zipf 0: EAGER / LAZY, sizes up to 5 (least)",
+        "14: zipf 0.5: less so for large windows (large / small)",
+        "14: zipf 0.9: less so for large windows (large / small)",
+    }
+    assert upstream_windows.not_reproduced(series) == [
+        "14: EAGER worse than LAZY for zipf 0.5: not from size 2 on",
+        "14: EAGER worse than LAZY for zipf 0.9: not from size 2 on",
+    ]
