@@ -54,7 +54,7 @@ def test_several_groupings_and_late_rows_in_one_pass(spark, tmp_path):
     outputs = wp.to_spark(*several(stream_of(streaming(spark, tmp_path / "in"))), late=True, rejects=True)
     found, query = run_all(outputs, tmp_path / "checkpoint")
 
-    runner = wp.start(several(stream_of(None)))
+    runner = wp.start(*several(stream_of(None)))
     steps = [runner.push(part) for part in parts]
     for name in ("by_k", "by_m", "all", "sessions", "positions"):
         assert found[name] == [rows(step.tables[name]) for step in steps], name

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -30,17 +32,39 @@ DEFAULTS = {
 MASTER = "local[2]"
 
 
-def open_session(name: str, master: str | None, settings: Mapping[str, str], log: str) -> SparkSession:
-    """A session with our defaults, where the settings do not say otherwise."""
+def open_session(
+    name: str, master: str | None, settings: Mapping[str, str], log: str, messages: Path | None = None
+) -> SparkSession:
+    """A session with our defaults, where the settings do not say otherwise.
+
+    `messages` is a file for what Spark's processes print, which else goes to this program's standard error.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master or settings.get("spark.master", MASTER))
     for key, value in {**DEFAULTS, **settings}.items():
         if key != "spark.master":
             builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _printing_to(messages):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel(log)
     return session
+
+
+@contextmanager
+def _printing_to(file: Path | None) -> Iterator[None]:
+    """Let processes that start within print to a file; they inherit standard error by its number, 2."""
+    if file is None:
+        yield
+        return
+    kept = os.dup(2)
+    try:
+        with file.open("ab") as target:
+            os.dup2(target.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def reason(error: BaseException) -> str:

@@ -1,0 +1,264 @@
+"""Spark's own `window()` against windowpane: the same files as micro-batches, the answers checked equal.
+
+CPU seconds are those of all processes: the driver, the JVM and its Python workers. Each engine runs each
+case once unmeasured on part of the data, so that nothing is compiled or started while it is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import windowpane as wp
+from windowpane.bench.report import Claim, Report
+from windowpane.bench.runner import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SECOND = 1_000_000
+KEYS, DELAY_MS, SPAN_MS = 100, 2_000, 20 * 60 * 1_000
+STATE = "org.apache.spark.sql.execution.streaming.state."
+STORES = {
+    "windowpane": STATE + "RocksDBStateStoreProvider",
+    "built-in": STATE + "HDFSBackedStateStoreProvider",
+}
+"""Each engine with the state store that Spark gives it by default or that it needs."""
+CASES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "60/60": ((60, 60),),
+    "60/1": ((60, 1),),
+    "600/1": ((600, 1),),
+    "3600/1": ((3600, 1),),
+    "five": ((60, 60), (60, 10), (300, 60), (600, 30), (3600, 60)),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run: rows and files (micro-batches), and the rows for the slow built-in case."""
+
+    rows: int
+    files: int
+    slow_rows: int | None
+    passes: int
+
+
+FULL = Scale(8_000_000, 8, 1_000_000, 2)
+QUICK = Scale(500_000, 2, None, 1)
+
+
+@dataclass
+class Measured:
+    """One run: seconds of CPU by kind of process, of wall, and what came out."""
+
+    cpu: float = float("inf")
+    jvm: float = 0.0
+    python: float = 0.0
+    wall: float = 0.0
+    answers: dict[str, Any] = field(default_factory=dict)
+
+
+def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
+    """All cases with both engines."""
+    from windowpane.spark.session import open_session  # noqa: PLC0415 - Spark is loaded only where it is used
+
+    scale = QUICK if quick else FULL
+    with tempfile.TemporaryDirectory(prefix="windowpane-bench-") as folder:
+        memory, messages = {"spark.driver.memory": "3g"}, Path(folder) / "spark.log"
+        session = open_session("windowpane bench spark", "local[2]", memory, "OFF", messages)
+        try:
+            return _Bench(session, Path(folder), scale, progress).report()
+        finally:
+            session.stop()
+
+
+class _Bench:
+    def __init__(self, session: SparkSession, folder: Path, scale: Scale, progress: Progress) -> None:
+        self._session, self._folder, self._scale, self._progress = session, folder, scale, progress
+        self._runs = 0
+
+    def report(self) -> Report:
+        scale = self._scale
+        whole = self._files("whole", scale.rows, scale.files)
+        some = self._files("warm", scale.rows // scale.files, 1)
+        found: dict[tuple[str, str], Measured] = {}
+        plan: list[tuple[str, str, Path]] = [("windowpane", case, whole) for case in CASES]
+        plan += [("built-in", case, whole) for case in ("60/60", "60/1", "five")]
+        if scale.slow_rows is not None:
+            slow = self._files("slow", scale.slow_rows, 2)
+            plan += [("windowpane", "600/1 slow", slow), ("built-in", "600/1 slow", slow)]
+        for i, (engine, case, folder) in enumerate(plan):
+            self._progress(i, len(plan), f"{engine} {case}")
+            slow_one = engine == "built-in" and case != "60/60"
+            if not case.endswith("slow"):
+                self._run(engine, case, some)
+            passes = 1 if slow_one else scale.passes
+            found[engine, case] = min(
+                (self._run(engine, case, folder) for _ in range(passes)), key=lambda m: m.cpu
+            )
+        return self._claims(found)
+
+    def _claims(self, found: dict[tuple[str, str], Measured]) -> Report:
+        rows = []
+        for (engine, case), m in found.items():
+            other = found.get(("built-in", case))
+            same = None if other is None or engine == "built-in" else other.answers == m.answers
+            rows.append(
+                {
+                    "engine": engine,
+                    "window": case.removesuffix(" slow"),
+                    "rows": self._scale.slow_rows if case.endswith("slow") else self._scale.rows,
+                    "answers": m.answers["answers"],
+                    "cpu_s": round(m.cpu, 2),
+                    "jvm_s": round(m.jvm, 2),
+                    "python_s": round(m.python, 2),
+                    "wall_s": round(m.wall, 2),
+                    "same_answers": same,
+                }
+            )
+        return Report("spark", self._parameters(), rows, self._bars(found))
+
+    def _bars(self, found: dict[tuple[str, str], Measured]) -> list[Claim]:
+        def cpu(engine: str, case: str) -> float:
+            return found[engine, case].cpu
+
+        overlapping = [cpu("windowpane", case) for case in ("60/1", "600/1", "3600/1")]
+        compared = [case for engine, case in found if engine == "built-in"]
+        same = sum(found["windowpane", c].answers == found["built-in", c].answers for c in compared)
+        claims = [
+            Claim("cases whose answers are the same", same, len(compared)),
+            Claim(
+                "CPU of 60/1, 600/1, 3600/1: largest over smallest",
+                max(overlapping) / min(overlapping),
+                1.3,
+                at_most=True,
+            ),
+            Claim(
+                "CPU of built-in over windowpane, 60/1",
+                cpu("built-in", "60/1") / cpu("windowpane", "60/1"),
+                5,
+            ),
+            Claim(
+                "CPU of windowpane over built-in, tumbling",
+                cpu("windowpane", "60/60") / cpu("built-in", "60/60"),
+                1.3,
+                at_most=True,
+            ),
+        ]
+        if ("built-in", "600/1 slow") in found:
+            ratio = cpu("built-in", "600/1 slow") / cpu("windowpane", "600/1 slow")
+            claims.append(Claim("CPU of built-in over windowpane, 600/1", ratio, 100))
+        return claims
+
+    def _parameters(self) -> dict[str, int | str]:
+        scale = self._scale
+        return {
+            "master": "local[2]",
+            "keys": KEYS,
+            "rows": scale.rows,
+            "micro_batches": scale.files,
+            "delay_ms": DELAY_MS,
+        }
+
+    def _run(self, engine: str, case: str, folder: Path) -> Measured:
+        self._runs += 1
+        windows = CASES[case.removesuffix(" slow")]
+        source = (
+            self._session.readStream.schema("ts timestamp, key int, value bigint")
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(folder))
+        )
+        self._session.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[engine])
+        frames = (_windowpane if engine == "windowpane" else _built_in)(source, windows)
+        checkpoint = self._folder / f"checkpoint-{self._runs}"
+        before, clock = _cpu(), time.perf_counter()
+        answers = self._answers(frames, checkpoint)
+        wall, after = time.perf_counter() - clock, _cpu()
+        jvm, python = after[0] - before[0], after[1] - before[1]
+        return Measured(jvm + python, jvm, python, wall, answers)
+
+    def _answers(self, frames: list[DataFrame], checkpoint: Path) -> dict[str, Any]:
+        """Run all frames to the end of the files; how many answers there are, and a digest of them."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone uses
+
+        running = []
+        for i, frame in enumerate(frames):
+            row = F.xxhash64("key", "window.start", "window.end", "total", "n")
+            checked = frame.observe(
+                "checked",
+                F.count(F.lit(1)).alias("answers"),
+                F.bit_xor(row).alias("digest"),
+                F.sum("n").alias("tuples"),
+            )
+            writer = checked.writeStream.format("noop").trigger(availableNow=True)
+            running.append(writer.option("checkpointLocation", f"{checkpoint}-{i}").start())
+        total = {"answers": 0, "digest": 0, "tuples": 0}
+        for query in running:
+            query.awaitTermination()
+            for step in query.recentProgress:
+                seen = json.loads(step.json)["observedMetrics"].get("checked") or {}
+                total["answers"] += seen.get("answers") or 0
+                total["tuples"] += seen.get("tuples") or 0
+                total["digest"] ^= seen.get("digest") or 0
+        return total
+
+    def _files(self, name: str, rows: int, files: int) -> Path:
+        """Events of 100 keys over twenty minutes, a fifth of them up to two seconds late."""
+        folder = self._folder / name
+        folder.mkdir()
+        rng = np.random.default_rng(7)
+        time_ = np.sort(rng.integers(0, SPAN_MS, rows))
+        behind = np.where(rng.random(rows) < 0.2, rng.random(rows) * DELAY_MS, 0)
+        order = np.argsort(time_ + behind, kind="stable")
+        stamps = pa.array((time_[order] + 1_700_000_000_000) * 1000).cast(pa.timestamp("us", tz="UTC"))
+        key = rng.integers(0, KEYS, rows).astype(np.int32)
+        table = pa.table({"ts": stamps, "key": key, "value": rng.integers(0, 1000, rows)})
+        for i in range(files):
+            file = folder / f"{i:03d}.parquet"
+            pq.write_table(table.slice(i * rows // files, rows // files), file)
+            os.utime(file, (1_700_000_000 + i, 1_700_000_000 + i))  # Spark reads them by age
+        return folder
+
+
+def _windowpane(source: DataFrame, windows: tuple[tuple[int, int], ...]) -> list[DataFrame]:
+    stream = wp.stream(source, time="ts", keys="key", delay="2 s")
+    shapes = [wp.sliding(f"{size} s", f"{slide} s") for size, slide in windows]
+    return [stream.window(*shapes).agg(total=wp.sum("value"), n=wp.count()).to_spark()]
+
+
+def _built_in(source: DataFrame, windows: tuple[tuple[int, int], ...]) -> list[DataFrame]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone uses
+
+    frames = []
+    for size, slide in windows:
+        window = F.window("ts", f"{size} seconds", f"{slide} seconds")
+        grouped = source.withWatermark("ts", "2 seconds").groupBy("key", window.alias("window"))
+        frames.append(grouped.agg(F.sum("value").alias("total"), F.count("*").alias("n")))
+    return frames
+
+
+def _cpu() -> tuple[float, float]:
+    """CPU seconds so far of the JVM, and of Python."""
+    jvm = python = 0.0
+    me = psutil.Process()
+    for process in [me, *me.children(recursive=True)]:
+        try:
+            times, name = process.cpu_times(), process.name()
+        except psutil.Error:
+            continue
+        if "java" in name:
+            jvm += times.user + times.system
+        else:
+            python += times.user + times.system
+    return jvm, python
