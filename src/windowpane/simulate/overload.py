@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from windowpane.core.arrays import Floats, Ints
+from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels.overload import next_of_key, overload, overload_append, shed
 from windowpane.core.kernels.update_queue import MEASURED
 from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.freshness import Policy, policy_of
 
+Pattern = Literal["random", "even", "regular", "together", "bursts"]
+BURST = 8.0
+"""Updates in a burst, on average."""
 HEADROOM = 0.95
 """The load that random shedding leaves: at exactly 1 the queue would still grow."""
 
@@ -43,24 +47,55 @@ class Outcome:
     staleness: Staleness
     updates: Ints
     serves: Ints
+    waited: Floats
+    """How long each key waited for its services in all."""
     most_waiting: int
     looked: int
-    last_rows: Ints
-    """The number of the last update that was served of each key, -1 where none was."""
+    covered: Bools
+    """Whether the last update of each key was served."""
 
 
 def arrivals(
-    shares: Sequence[float] | Floats, updates: int, *, seed: int = 0, regular: bool = False
+    shares: Sequence[float] | Floats, updates: int, *, seed: int = 0, pattern: Pattern = "random"
 ) -> Arrivals:
-    """One update per unit of time on average, each of a key chosen by `shares`.
+    """About one update per unit of time, `updates` in all, shared out to keys by `shares`.
 
-    `regular` updates come exactly one per unit, others as a Poisson process.
+    Patterns: `random` (a Poisson process), `even` (exactly one per unit, of a random key), `regular` (each
+    key at a fixed interval of its own), `together` (the same, all keys in step), `bursts` (about eight
+    updates of a key close together, then a long silence).
     """
     rng = np.random.default_rng([seed, *b"overload"])
-    share = np.cumsum(np.asarray(shares, np.float64))
-    ids = np.searchsorted(share, rng.random(updates) * share[-1], side="right").astype(np.int64)
-    gaps = np.ones(updates) if regular else rng.exponential(1.0, updates)
-    return Arrivals(np.cumsum(gaps), np.minimum(ids, len(share) - 1), len(share))
+    share = np.asarray(shares, np.float64) / np.sum(shares)
+    if pattern in {"random", "even"}:
+        ids = np.minimum(np.searchsorted(np.cumsum(share), rng.random(updates), side="right"), len(share) - 1)
+        gaps = np.ones(updates) if pattern == "even" else rng.exponential(1.0, updates)
+        return Arrivals(np.cumsum(gaps), ids.astype(np.int64), len(share))
+    if pattern == "bursts":
+        counts = rng.poisson(updates * share / BURST)
+        starts = rng.random(counts.sum()) * updates
+        sizes = rng.geometric(1.0 / BURST, len(starts))
+        ids = np.repeat(np.repeat(np.arange(len(share)), counts), sizes)
+        times = np.repeat(starts, sizes) + rng.random(len(ids)) * (BURST / 2.0)
+    else:
+        counts = np.floor(updates * share).astype(np.int64)
+        ids = np.repeat(np.arange(len(share)), counts)
+        turn = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
+        phase = rng.random(len(share)) if pattern == "regular" else np.ones(len(share))
+        times = (turn + phase[ids]) / share[ids]
+    order = np.argsort(times, kind="stable")
+    return Arrivals(times[order], ids[order], len(share))
+
+
+def phases(shares: Floats, parts: Sequence[tuple[float, float]], *, seed: int = 0) -> Arrivals:
+    """Random updates at a rate that changes: each part is its length and its updates per unit of time."""
+    streams, begin = [], 0.0
+    for number, (length, rate) in enumerate(parts):
+        part = arrivals(shares, int(length * rate * 1.2) + 100, seed=seed * 1_000 + number)
+        inside = part.times <= length * rate
+        streams.append((begin + part.times[inside] / rate, part.ids[inside]))
+        begin += length
+    times, ids = (np.concatenate(column) for column in zip(*streams, strict=True))
+    return Arrivals(times, ids, len(shares))
 
 
 def uniform(keys: int) -> Floats:
@@ -98,7 +133,7 @@ def simulate(
     costs = np.broadcast_to(np.asarray(cost, np.float64), stream.keys).copy()
     queue = new_queue(stream.keys, float(costs.mean()), 0.0)
     keys, totals = queue.keys, queue.totals
-    keys.cost[:], keys.row[:] = costs, -1
+    keys.cost[:] = costs
     totals[MEASURED] = measured
     most = np.zeros(1, np.int64)
     if chosen.keeps_all:
@@ -111,4 +146,12 @@ def simulate(
     else:
         overload(queue, CODES[chosen], stream.times, stream.ids, costs, end, most)
     staleness = staleness_of(keys, totals, stream.keys, end)
-    return Outcome(staleness, keys.updates, keys.serves, int(most[0]), int(queue.tree.looked[0]), keys.row)
+    return Outcome(
+        staleness=staleness,
+        updates=keys.updates,
+        serves=keys.serves,
+        waited=keys.waited,
+        most_waiting=int(most[0]),
+        looked=int(queue.tree.looked[0]),
+        covered=keys.first == np.inf,
+    )

@@ -73,5 +73,5 @@ def _conclude(habits: Floats) -> None:
         longer += habits[COUNT, piece]
         time += habits[TOTAL, piece]
         habits[LEFT, piece] = (time / longer - begin) / mean
-        # Trials: a hazard below 1 gains nothing; above 4 a key in a burst would hardly be served at all.
-        habits[HAZARD, piece] = min(max(mean * habits[COUNT, piece] / spent, 1.0), 4.0)
+        # Few gaps must not decide alone, and a key in a burst must be served now and then.
+        habits[HAZARD, piece] = min(max(mean * habits[COUNT, piece] / spent, 0.125), 4.0)

@@ -72,7 +72,9 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
 
     A key that is served after a wait of w and stays fresh for another g on average has, over a cycle, the
     staleness w * w / 2 in the time w + g. The rank is the price of a service at which serving now and serving
-    a moment later cost the same: w * w * (1 / h - 1 / 2) + w * g / h, where h is the hazard of an update.
+    a moment later cost the same: w * w * (1 / h - 1 / 2) + w * g / h, where h is the hazard of an update,
+    relative to the mean; a key that updates several times during one service has a hazard of 1 whatever its
+    habits. For updates at random this is w * w / 2 + w / rate.
     """
     gap = ranks.gap[key]
     if gap <= 0.0:
@@ -82,7 +84,8 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     while until <= now:  # rounding
         piece += 1
         until = ranks.silent[key] + gap * EDGES[piece]
-    share = ranks.price[key] / habits[HAZARD, piece]
+    slow = gap / (gap + 1.0 / ranks.price[key])
+    share = ranks.price[key] / (1.0 + slow * (habits[HAZARD, piece] - 1.0))
     ranks.linear[key] = share * gap * habits[LEFT, piece]
     ranks.square[key] = max(share - 0.5 * ranks.price[key], 0.0)
     return until

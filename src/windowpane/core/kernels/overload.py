@@ -102,6 +102,7 @@ def overload_append(
                 key = ids[current]
                 since = max(keys.served[key], totals[MEASURED])
                 keys.queue_area[key] += area(keys.first[key], since, now)
+                keys.waited[key] += now - times[current]
                 keys.first[key] = times[following[current]] if following[current] < at else _INF
                 keys.served[key] = now
                 keys.serves[key] += 1

@@ -35,6 +35,7 @@ KEYS = np.dtype(
         ("delivered", np.float64),  # when a result was last delivered
         ("updates", np.int64),  # how many updates came
         ("serves", np.int64),  # how often it was served
+        ("waited", np.float64),  # how long it waited for its services in all
         ("gaps", np.float64),  # the times between its updates, summed up with older ones counting less
         ("weight", np.float64),  # how many updates that sum stands for
         ("cost", np.float64),  # what it costs to process a tuple of the key; 0 where that is not known
@@ -125,6 +126,7 @@ def serve(queue: Queue, now: float) -> int:
     key = best(queue.tree, queue.ranks, queue.habits, now)
     if key >= 0:
         keys.queue_area[key] += area(keys.first[key], totals[MEASURED], now)
+        keys.waited[key] += now - keys.first[key]
         keys.first[key] = _INF
         keys.served[key] = now
         keys.serves[key] += 1

@@ -1,0 +1,187 @@
+"""Operators on update streams: what each must do so that a key's newest tuple is enough (Moga 2009, 3.2).
+
+A tuple carries its time and the id of its update key. Times never fall within a key. Results are tuples
+again, with the key kept, so that they update the results before them. The aggregate over windows is
+`window_operator.FreshWindows`; `check_grouping` is its condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import Bools, Column, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.values.errors import BadQuery
+
+_NEVER = np.iinfo(np.int64).min
+Columns = Mapping[str, Column]
+
+
+def filtered(tuples: Tuples, keep: Bools) -> Tuples:
+    """The tuples that satisfy a predicate, as on any stream."""
+    return tuples.take(keep)
+
+
+def mapped(tuples: Tuples, change: Callable[[Columns], Columns], key: Sequence[str]) -> Tuples:
+    """The tuples with their columns changed by a function, which must leave the update key alone."""
+    made = dict(change(tuples.columns))
+    for name in key:
+        if name not in made:
+            raise BadQuery(f"map drops {name!r}, which is part of the update key. Keep the column as it is.")
+        before, after = tuples.columns[name], made[name]
+        differs = _differs(before, after)
+        if differs.any():
+            row = int(differs.argmax())
+            raise BadQuery(
+                f"map changes {name!r}, which is part of the update key, from {before.values[row]} to "
+                f"{after.values[row]}. Write the result to another column."
+            )
+    return Tuples(tuples.time, tuples.key, made, tuples.rising)
+
+
+def check_grouping(key: Sequence[str], group_by: Sequence[str]) -> None:
+    """An aggregate must group by the update key at least, or its results would have none."""
+    missing = [name for name in key if name not in group_by]
+    if missing:
+        raise BadQuery(
+            f"the aggregate groups by {', '.join(map(repr, group_by)) or 'nothing'}, but {missing[0]!r} is "
+            "part of the update key. Group by it too."
+        )
+
+
+class Union:
+    """Merges streams with the same update key: the youngest tuple of a key goes out, older ones are dropped.
+
+    Of several tuples of a key with the same time the one of the first input is taken for the truth.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = np.empty(0, np.int64)
+
+    def push(self, *inputs: Tuples) -> Tuples:
+        """What the inputs hold now; the youngest of each key that is younger than the last that went out."""
+        merged = no_tuples()
+        for tuples in reversed(inputs):  # so that the first input comes last among equals
+            merged = concat_tuples(merged, tuples)
+        newest = last_of_key(merged.key, merged.time)
+        self._last = _widened(self._last, merged.key)
+        newest = newest[merged.time[newest] > self._last[merged.key[newest]]]
+        self._last[merged.key[newest]] = merged.time[newest]
+        return merged.take(np.sort(newest))
+
+
+Predicate = Callable[[Tuples, Tuples], Bools]
+"""Which pairs match, given the left and right tuple of each pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The newest match of each key, left and right."""
+
+    left: Tuples
+    right: Tuples
+
+    @property
+    def time(self) -> Ints:
+        """The time of each match: that of its younger tuple."""
+        return np.maximum(self.left.time, self.right.time)
+
+
+class Join:
+    """Joins two streams on their update key within a window of time, with a predicate if there is one.
+
+    A tuple stays in the window until a tuple of its key is younger by `size`. The newest match is delivered:
+    the pair whose younger tuple is the youngest, then the one whose older tuple is.
+    """
+
+    __slots__ = ("_kept", "_newest", "_predicate", "size")
+
+    def __init__(self, size: int, predicate: Predicate | None = None) -> None:
+        if size <= 0:
+            raise BadQuery(f"the window of a join is {size} long, but it must be above 0.")
+        self.size = size
+        self._predicate = predicate
+        self._kept = (no_tuples(), no_tuples())
+        self._newest = np.empty(0, np.int64)
+
+    def push(self, left: Tuples, right: Tuples) -> Matches:
+        """Take tuples of both sides; the newest match of each key that has a new one."""
+        sides = tuple(concat_tuples(old, new) for old, new in zip(self._kept, (left, right), strict=True))
+        fresh = (len(self._kept[0]), len(self._kept[1]))
+        for side in sides:
+            self._newest = _widened(self._newest, side.key)
+            np.maximum.at(self._newest, side.key, side.time)
+        a, b = self._candidates(*sides)
+        new = (a >= fresh[0]) | (b >= fresh[1])
+        a, b = a[new], b[new]
+        if self._predicate is not None and len(a):
+            match = self._predicate(sides[0].take(a), sides[1].take(b))
+            a, b = a[match], b[match]
+        best = _newest_pairs(sides, a, b)
+        self._kept = (sides[0].take(self._alive(sides[0])), sides[1].take(self._alive(sides[1])))
+        return Matches(sides[0].take(a[best]), sides[1].take(b[best]))
+
+    def _alive(self, side: Tuples) -> Bools:
+        alive: Bools = side.time > self._newest[side.key] - self.size
+        return alive
+
+    def _candidates(self, left: Tuples, right: Tuples) -> tuple[Ints, Ints]:
+        """All pairs of one key that are less than `size` apart."""
+        order = np.lexsort((right.time, right.key))
+        low = _first_at(right, order, left.key, left.time - self.size + 1)
+        high = _first_at(right, order, left.key, left.time + self.size)
+        count = high - low
+        a = np.repeat(np.arange(len(left)), count)
+        within = np.arange(len(a)) - np.repeat(np.cumsum(count) - count, count)
+        b = order[np.repeat(low, count) + within]
+        return a, b
+
+
+def last_of_key(key: Ints, time: Ints) -> Ints:
+    """The position of the youngest tuple of each key, the last of several; in order of key."""
+    order = np.lexsort((time, key))
+    ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
+    return order[ends]
+
+
+def _newest_pairs(sides: tuple[Tuples, ...], a: Ints, b: Ints) -> Ints:
+    times = sides[0].time[a], sides[1].time[b]
+    key = sides[0].key[a]
+    order = np.lexsort((b, a, np.minimum(*times), np.maximum(*times), key))
+    ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
+    return order[ends]
+
+
+def _first_at(side: Tuples, order: Ints, key: Ints, time: Ints) -> Ints:
+    """Where, in order of key and time, the first tuple of a key at or after a time stands."""
+    n = len(order)
+    both_key = np.concatenate([side.key[order], key])
+    both_time = np.concatenate([side.time[order], time])
+    # Asked times go before equal ones, so the number of tuples before an asked time is its place.
+    asked = np.concatenate([np.ones(n, np.int64), np.zeros(len(key), np.int64)])
+    ranked = np.lexsort((asked, both_time, both_key))
+    before = np.cumsum(ranked < n)
+    place = np.empty(n + len(key), np.int64)
+    place[ranked] = before
+    return place[n:]
+
+
+def _widened(by_key: Ints, key: Ints) -> Ints:
+    """Room for every key that came; what is not known is before all times."""
+    need = int(key.max()) + 1 if len(key) else 0
+    if need <= len(by_key):
+        return by_key
+    return np.concatenate([by_key, np.full(2 * need - len(by_key), _NEVER)])
+
+
+def _differs(a: Column, b: Column) -> Bools:
+    """Where two columns of one length are not the same; nulls are, NaNs too."""
+    if len(a.values) != len(b.values) or a.values.dtype != b.values.dtype:
+        return np.ones(max(len(a.values), 1), np.bool_)
+    same = (a.values == b.values) | ((a.values != a.values) & (b.values != b.values))
+    valid = [np.ones(len(same), np.bool_) if c.valid is None else c.valid for c in (a, b)]
+    return np.asarray(~np.where(valid[0] & valid[1], same, valid[0] == valid[1]))

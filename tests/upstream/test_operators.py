@@ -1,0 +1,145 @@
+"""Operators on update streams against plain loops over tuples."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.core.arrays import Column, Tuples
+from windowpane.core.upstream.operators import Join, Union, check_grouping, filtered, mapped
+from windowpane.errors import BadQuery
+
+SIZE = 5
+ROWS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2), st.integers(0, 3)), max_size=8)
+
+
+def tuples(rows):
+    time, key, value = (
+        np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], []))
+    )
+    return Tuples(time, key, {"symbol": Column(key), "price": Column(value)})
+
+
+def rows_of(batch):
+    if not len(batch):
+        return []
+    return list(
+        zip(batch.time.tolist(), batch.key.tolist(), batch.columns["price"].values.tolist(), strict=True)
+    )
+
+
+def in_order(pushes):
+    """Times rise within each key of each input, as update streams promise."""
+    last = {}
+    for inputs in pushes:
+        for number, rows in enumerate(inputs):
+            for i, (time, key, value) in enumerate(rows):
+                last[number, key] = max(time, last.get((number, key), -1) + 1)
+                rows[i] = (last[number, key], key, value)
+    return pushes
+
+
+PUSHES = st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=5).map(
+    lambda pushes: in_order([(list(a), list(b)) for a, b in pushes])
+)
+
+
+def test_filter_drops_what_does_not_satisfy():
+    batch = tuples([(1, 0, 5), (2, 1, 6), (3, 0, 7)])
+    assert rows_of(filtered(batch, batch.columns["price"].values > 5)) == [(2, 1, 6), (3, 0, 7)]
+
+
+class TestMap:
+    batch = tuples([(1, 0, 5), (2, 1, 6)])
+
+    def test_other_columns_may_change(self):
+        out = mapped(self.batch, lambda c: {**c, "price": Column(c["price"].values * 2)}, ["symbol"])
+        assert rows_of(out) == [(1, 0, 10), (2, 1, 12)]
+
+    def test_the_key_may_not_change(self):
+        with pytest.raises(
+            BadQuery, match=r"map changes 'symbol', .* from 1 to 2\. Write the result to another"
+        ):
+            mapped(self.batch, lambda c: {**c, "symbol": Column(np.array([0, 2]))}, ["symbol"])
+
+    def test_the_key_may_not_be_dropped(self):
+        with pytest.raises(BadQuery, match="map drops 'symbol', which is part of the update key"):
+            mapped(self.batch, lambda c: {"price": c["price"]}, ["symbol"])
+
+    def test_rows_may_not_be_dropped_either(self):
+        with pytest.raises(BadQuery, match="map changes 'symbol'"):
+            mapped(
+                self.batch, lambda c: {n: column.take(np.array([0])) for n, column in c.items()}, ["symbol"]
+            )
+
+    def test_nulls_and_nans_are_unchanged_when_they_stay(self):
+        column = Column(np.array([np.nan, 1.0]), np.array([True, False]))
+        batch = Tuples(self.batch.time, self.batch.key, {"k": column})
+        assert mapped(batch, dict, ["k"]).columns["k"] is column
+        with pytest.raises(BadQuery, match="map changes 'k'"):
+            mapped(batch, lambda _: {"k": Column(column.values)}, ["k"])
+
+
+def test_an_aggregate_must_group_by_the_update_key():
+    check_grouping(["symbol"], ["exchange", "symbol"])
+    with pytest.raises(
+        BadQuery, match=r"groups by 'exchange', but 'symbol' is part of the update key\. Group by"
+    ):
+        check_grouping(["symbol"], ["exchange"])
+
+
+@given(pushes=PUSHES)
+def test_a_union_delivers_the_youngest_and_drops_older_ones(pushes):
+    union, last = Union(), {}
+    for inputs in pushes:
+        expected = {}
+        for rows in inputs:
+            for time, key, value in rows:
+                if time > expected.get(key, (last.get(key, -1),))[0]:
+                    expected[key] = (time, value)
+        last |= {key: time for key, (time, _) in expected.items()}
+        out = rows_of(union.push(*(tuples(rows) for rows in inputs)))
+        assert sorted(out) == sorted((time, key, value) for key, (time, value) in expected.items())
+
+
+def matches(left, right, predicate):
+    return predicate(left.columns["price"].values, right.columns["price"].values)
+
+
+@pytest.mark.parametrize(
+    "predicate", [None, np.less, lambda a, b: (a + b) % 2 == 0], ids=["all", "less", "even"]
+)
+@given(pushes=PUSHES)
+def test_a_join_delivers_the_newest_match(predicate, pushes):
+    join = Join(SIZE, None if predicate is None else lambda a, b: matches(a, b, predicate))
+    kept, newest = ([], []), {}
+    for inputs in pushes:
+        fresh = [len(side) for side in kept]
+        for side, rows in zip(kept, inputs, strict=True):
+            side.extend(rows)
+            for time, key, _ in rows:
+                newest[key] = max(time, newest.get(key, -1))
+        best = {}
+        for i, (t, k, v) in enumerate(kept[0]):
+            for j, (u, m, w) in enumerate(kept[1]):
+                together = k == m and abs(t - u) < SIZE and (i >= fresh[0] or j >= fresh[1])
+                if together and (predicate is None or predicate(np.array([v]), np.array([w]))[0]):
+                    best[k] = max(best.get(k, (-1,)), (max(t, u), min(t, u), i, j))
+        out = join.push(*(tuples(rows) for rows in inputs))
+        found = list(zip(rows_of(out.left), rows_of(out.right), strict=True))
+        assert found == [(kept[0][i], kept[1][j]) for _, (_, _, i, j) in sorted(best.items())]
+        assert out.time.tolist() == [a for _, (a, *_) in sorted(best.items())]
+        for side in kept:
+            side[:] = [row for row in side if row[0] > newest[row[1]] - SIZE]
+
+
+def test_a_join_keeps_only_its_window():
+    join = Join(SIZE)
+    for time in range(0, 1_000, 2):
+        join.push(tuples([(time, 0, 1)]), tuples([]))
+    assert sum(len(side) for side in join._kept) <= SIZE
+
+
+def test_a_join_needs_a_window():
+    with pytest.raises(BadQuery, match="the window of a join is 0 long"):
+        Join(0)

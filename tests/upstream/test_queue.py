@@ -1,0 +1,186 @@
+"""The update queue: order of service, how many keys it looks at, batches, state as arrays."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.core.kernels import habits
+from windowpane.core.kernels.kinetic import rank, renew
+from windowpane.core.upstream.queue import KeyQueue
+from windowpane.errors import BadQuery, BadState
+from windowpane.simulate.overload import arrivals, simulate, uniform, zipf
+
+UPDATE = ["fifo", "in_place", "linecutting", "freshest"]
+STEPS = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 12), max_size=6),  # keys that update
+        st.sampled_from([0.0, 0.125, 0.5, 2.0, 11.0, 300.0]),  # then time passes
+        st.integers(0, 4),  # then so many are taken
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def played(policy, steps, *, check=None, batches=True):
+    """The keys and rows taken, in order."""
+    queue, now, row, taken = KeyQueue(policy, cost=1.5), 1.0, 0, []
+    for ids, wait, count in steps:
+        rows = np.arange(row, row + len(ids))
+        row += len(ids)
+        for part in [range(len(ids))] if batches else [[i] for i in range(len(ids))]:
+            at = np.array(part, np.int64)
+            queue.enqueue(np.array(ids, np.int64)[at], np.full(len(at), now), rows[at])
+        now += wait
+        for _ in range(count):
+            queue = check(queue, now) if check else queue
+            served = queue.take(now, limit=1)
+            taken += zip(served.ids.tolist(), served.rows.tolist(), strict=True)
+            queue.deliver(served.ids, served.times + 0.25)
+    return taken, queue, now
+
+
+@pytest.mark.parametrize("policy", UPDATE)
+@given(steps=STEPS)
+def test_the_key_with_the_highest_rank_is_served(policy, steps):
+    def check(queue, now):
+        chosen = copy.deepcopy(queue).take(now, limit=1).ids
+        ranks, table = copy.deepcopy(queue._queue.ranks), queue._queue.habits
+        waiting = queue.waiting()
+        for key in waiting:
+            renew(ranks, table, key, now)
+        highest = max((rank(ranks, key, now) for key in waiting), default=0.0)
+        assert len(chosen) == min(len(waiting), 1)
+        assert all(rank(ranks, key, now) >= highest - 1e-9 * abs(highest) for key in chosen)
+        return queue
+
+    played(policy, steps, check=check)
+
+
+@pytest.mark.parametrize("policy", UPDATE)
+@given(steps=STEPS)
+def test_a_batch_is_as_good_as_one_update_after_the_other(policy, steps):
+    assert played(policy, steps)[0] == played(policy, steps, batches=False)[0]
+
+
+@pytest.mark.parametrize("policy", UPDATE)
+@given(steps=STEPS)
+def test_arrays_are_the_whole_state(policy, steps):
+    def swap(queue, _now):
+        return KeyQueue.restore(policy, queue.arrays())
+
+    taken, queue, now = played(policy, steps)
+    again, copy, _ = played(policy, steps, check=swap)
+    assert again == taken
+    assert np.array_equal(copy.staleness(now + 1).queue, queue.staleness(now + 1).queue)
+    assert np.array_equal(copy.staleness(now + 1).application, queue.staleness(now + 1).application)
+
+
+@pytest.mark.parametrize("policy", UPDATE)
+@given(steps=STEPS)
+def test_the_newest_row_of_each_key_is_served_and_none_is_lost(policy, steps):
+    taken, queue, now = played(policy, steps)
+    rest = queue.take(now)
+    assert len(queue) == 0
+    served = [*taken, *zip(rest.ids.tolist(), rest.rows.tolist(), strict=True)]
+    last = {key: row for row, key in enumerate(key for ids, _, _ in steps for key in ids)}
+    final = dict(served)
+    assert final == last
+    for key in last:  # never an older one after a newer one
+        rows = [row for k, row in served if k == key]
+        assert rows == sorted(set(rows))
+
+
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [("fifo", 2 * 14), ("in_place", 2 * 14), ("linecutting", 2 * 14), ("freshest", 14 * 14)],
+)
+def test_few_keys_are_looked_at_for_each_service(policy, most):
+    keys = 10_000
+    outcome = simulate(policy, arrivals(zipf(keys, 0.9), 60_000, seed=1), 5.0)
+    assert outcome.most_waiting > 1_000
+    # Among them are those looked at to place five updates for each service.
+    assert outcome.looked / outcome.serves.sum() < most * 2
+
+
+def test_looking_grows_with_the_logarithm_of_the_keys():
+    def looked(keys):
+        outcome = simulate("freshest", arrivals(uniform(keys), 30 * keys, seed=1), 3.0, until=30.0 * keys)
+        return outcome.looked / outcome.serves.sum()
+
+    few, many = looked(200), looked(3_200)
+    assert many < 2.5 * few
+
+
+def test_a_budget_is_spent_in_policy_order_and_not_exceeded():
+    queue = KeyQueue("in_place", cost=1.0)
+    queue.enqueue(np.arange(5), np.arange(5.0))
+    queue.learn(np.array([1]), np.array([2.0]))
+    taken = queue.take(10.0, budget=3.6, costs=np.array([1.0, 2.0, 0.5, 0.5, 0.5]))
+    assert taken.ids.tolist() == [0, 1, 2]
+    assert taken.times.tolist() == [10.0, 11.0, 13.0]
+    assert queue.take(14.0, budget=0.4).ids.tolist() == []
+    assert queue.take(14.0, limit=1).ids.tolist() == [3]
+    assert len(queue) == 1
+
+
+def test_a_slow_key_is_served_before_a_fast_one_that_waits_longer():
+    queue = KeyQueue("freshest", cost=1.0)
+    fast = np.arange(1.0, 100.0)
+    queue.enqueue(np.zeros(99, np.int64), fast)
+    queue.enqueue(np.array([1]), np.array([99.5]))
+    queue.take(99.5, limit=2)
+    queue.enqueue(np.array([0]), np.array([100.0]))
+    queue.enqueue(np.array([1]), np.array([101.0]))
+    assert queue.take(102.0, limit=1).ids.tolist() == [1]
+
+
+def test_a_cheap_key_is_served_before_a_dear_one():
+    queue = KeyQueue("freshest", cost=1.0)
+    queue.enqueue(np.array([0, 1]), np.array([1.0, 1.0]))
+    queue.take(1.0)
+    queue.learn(np.array([0, 1]), np.array([10.0, 0.1]))
+    queue.enqueue(np.array([0, 1]), np.array([2.0, 2.0]))
+    assert queue.take(3.0).ids.tolist() == [1, 0]
+
+
+def test_known_costs_lower_staleness():
+    updates = arrivals(uniform(40), 40_000, seed=5)
+    costs = np.where(np.arange(40) % 2, 0.5, 5.5)
+    known = simulate("freshest", updates, costs).staleness.average_queue
+    blind = simulate("in_place", updates, costs).staleness.average_queue
+    assert known < 0.9 * blind
+
+
+def test_habits_of_random_updates_are_those_of_a_key_without_memory():
+    table, rng = habits.new_habits(), np.random.default_rng(1)
+    assert np.allclose(table[[habits.HAZARD, habits.LEFT]], 1)
+    for gap in rng.exponential(1.0, 8_192):
+        habits.notice(table, gap)
+    assert np.allclose(table[habits.LEFT], 1, atol=0.15)
+    assert np.allclose(table[habits.HAZARD, 3:], 1, atol=0.15)
+
+
+def test_after_a_burst_silence_means_more_silence():
+    table, rng = habits.new_habits(), np.random.default_rng(2)
+    for gap in np.where(rng.random(8_192) < 0.875, 0.01, 8.0):
+        habits.notice(table, gap)
+    assert table[habits.LEFT, 5] > 3 * table[habits.LEFT, 0]
+    assert table[habits.HAZARD, 2] > 3
+
+
+def test_a_policy_that_keeps_all_is_refused():
+    with pytest.raises(BadQuery, match="policy 'append' keeps every tuple"):
+        KeyQueue("append")
+    with pytest.raises(BadQuery, match=r"there is no policy 'lifo'\. Choose one of: append, shed, fifo"):
+        KeyQueue("lifo")
+
+
+def test_foreign_arrays_are_refused():
+    arrays = KeyQueue("fifo").arrays()
+    arrays.pop("habits")
+    with pytest.raises(BadState, match="not the arrays of an update queue"):
+        KeyQueue.restore("fifo", arrays)
