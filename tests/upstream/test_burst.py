@@ -23,8 +23,8 @@ def test_a_burst_leaves_nothing_behind(policy, seed):
 
     over = REST + BURST
     assert average(updates, REST, over) > 2 * average(calm, REST, over)  # it was a burst
-    later = average(updates, over + 60, over + AFTER)
-    assert later == pytest.approx(average(calm, over + 60, over + AFTER), rel=0.02)  # and it is forgotten
+    after = over + 60, over + AFTER
+    assert average(updates, *after) <= 1.02 * average(calm, *after)  # and it is forgotten
     outcome = simulate(policy, updates, COST, until=updates.span + KEYS * COST + 1)
     assert outcome.most_waiting <= len(np.unique(updates.ids))
     assert outcome.covered.all()
