@@ -12,6 +12,7 @@ def demo(
         bool, typer.Option("--market", help="A market in one process instead: needs no Java.")
     ] = False,
     serve: Annotated[bool, typer.Option("--serve", help="Keep running until Ctrl-C.")] = False,
+    hours: Annotated[int, typer.Option(min=2, help="Hours of calls, two in each micro-batch.")] = 26,
     seconds: Annotated[float, typer.Option(help="How long the market takes on a terminal, about.")] = 8.0,
 ) -> None:
     """Show 144 figures of a call center over 24-hour windows, computed by Spark in one pass, live."""
@@ -24,4 +25,4 @@ def demo(
         return
     from windowpane.cli.demo_calls import calls_demo
 
-    raise typer.Exit(calls_demo(serve=serve))
+    raise typer.Exit(calls_demo(hours, serve=serve))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from windowpane.query import Query
 
-HOURS_PER_FILE, FILES = 2, 13
+HOURS_PER_FILE = 2
 CALLS_PER_HOUR = 36_000
 SPEC = StreamSpec(
     rows=CALLS_PER_HOUR * HOURS_PER_FILE,
@@ -54,7 +54,7 @@ class Shown:
     rejected: int = 0
 
 
-def calls_demo(*, serve: bool) -> int:
+def calls_demo(hours: int, *, serve: bool) -> int:
     """Run the demo; gives the exit status."""
     console = Console()
     with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
@@ -64,7 +64,7 @@ def calls_demo(*, serve: bool) -> int:
         messages = Path(folder) / "spark.log"
         session = open_session("windowpane demo", "local[2]", {}, "OFF", messages)
         try:
-            return _Demo(session, Path(folder), console).run(serve=serve)
+            return _Demo(session, Path(folder), console).run(hours, serve=serve)
         finally:
             session.stop()
 
@@ -79,7 +79,7 @@ class _Demo:
         self._files = self._arriving()
         self._draining = False
 
-    def run(self, *, serve: bool) -> int:
+    def run(self, hours: int, *, serve: bool) -> int:
         from windowpane.spark import finish
 
         self._inbox.mkdir()
@@ -95,10 +95,11 @@ class _Demo:
         try:
             with Live(console=self._console, auto_refresh=False) as live:
                 self._show(running, live)
-                for number, _ in enumerate(self._files):
+                done = HOURS_PER_FILE
+                while serve or done < hours:
+                    next(self._files)
                     self._show(running, live)
-                    if number + 2 >= FILES and not serve:
-                        break
+                    done += HOURS_PER_FILE
                 self._draining = True
                 finish(self._control)
                 self._show(running, live)
