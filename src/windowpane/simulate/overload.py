@@ -15,6 +15,7 @@ import numpy as np
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels.overload import next_of_key, overload, overload_append, shed
 from windowpane.core.kernels.update_queue import MEASURED
+from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.freshness import Policy, policy_of
@@ -22,8 +23,6 @@ from windowpane.values.freshness import Policy, policy_of
 Pattern = Literal["random", "even", "regular", "together", "bursts"]
 BURST = 8.0
 """Updates in a burst, on average."""
-HEADROOM = 0.95
-"""The load that random shedding leaves: at exactly 1 the queue would still grow."""
 
 
 @dataclass(frozen=True, slots=True)

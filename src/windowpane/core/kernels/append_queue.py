@@ -1,0 +1,111 @@
+"""The append queue for loops: every tuple waits in a line, in arrival order, unless it is shed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.core.jit import kernel
+from windowpane.core.kernels.staleness import area
+from windowpane.core.kernels.update_queue import BEGAN, MEASURED, NOW, ORDER, WAITING, Keys
+
+_INF = np.inf
+HEAD, TAIL = 0, 1
+
+
+class Line(NamedTuple):
+    """Tuples in arrival order; those from HEAD to TAIL wait, unless they were shed."""
+
+    ids: Ints
+    rows: Ints
+    times: Floats
+    kept: Bools
+    following: Ints
+    """The next tuple of the same key, -1 where none came yet."""
+    ends: Ints
+
+
+@kernel
+def join_line(
+    keys: Keys,
+    totals: Floats,
+    line: Line,
+    last: Ints,
+    ids: Ints,
+    times: Floats,
+    rows: Ints,
+    costs: Floats,
+    chances: Floats,
+    headroom: float,
+) -> None:
+    """Tuples arrive; each is kept with the chance that leaves as much work as the consumer can do.
+
+    `last` is the newest tuple of each key in the line; a `headroom` of infinity keeps all.
+    """
+    for i in range(len(ids)):
+        key, now, at = ids[i], times[i], line.ends[TAIL]
+        totals[NOW] = now
+        totals[ORDER] += costs[i]
+        line.ids[at], line.rows[at], line.times[at], line.following[at] = key, rows[i], now, -1
+        line.kept[at] = chances[i] * totals[ORDER] <= headroom * (now - totals[BEGAN])
+        if last[key] >= 0:
+            line.following[last[key]] = at
+        last[key] = at
+        line.ends[TAIL] = at + 1
+        keys.updates[key] += 1
+        keys.arrived[key] = now
+        keys.first[key] = min(keys.first[key], now)
+        keys.pending[key] = min(keys.pending[key], now)
+        if line.kept[at]:
+            totals[WAITING] += 1.0
+
+
+@kernel
+def leave_line(
+    keys: Keys, totals: Floats, line: Line, last: Ints, now: float, budget: float, costs: Floats, out: Ints
+) -> int:
+    """Serve tuples from the head of the line while the cost of each fits into the budget; how many.
+
+    `out` gets their places in the line. `costs` is by key.
+    """
+    spent = 0.0
+    count = 0
+    while count < len(out) and line.ends[HEAD] < line.ends[TAIL]:
+        at = line.ends[HEAD]
+        key = line.ids[at]
+        if line.kept[at]:
+            if spent + costs[key] > budget:
+                break
+            counted = max(keys.served[key], totals[MEASURED])
+            keys.queue_area[key] += area(keys.first[key], counted, now + spent)
+            keys.waited[key] += now + spent - line.times[at]
+            keys.served[key] = now + spent
+            keys.serves[key] += 1
+            after = line.following[at]
+            keys.first[key] = line.times[after] if after >= 0 else _INF
+            totals[WAITING] -= 1.0
+            totals[NOW] = now + spent
+            spent += costs[key]
+            out[count] = at
+            count += 1
+        if last[key] == at:
+            last[key] = -1
+        line.ends[HEAD] = at + 1
+    return count
+
+
+@kernel
+def close_ranks(line: Line, last: Ints) -> None:
+    """Move the line to the front of its arrays."""
+    head, tail = line.ends[HEAD], line.ends[TAIL]
+    for at in range(head, tail):
+        to = at - head
+        line.ids[to], line.rows[to], line.times[to] = line.ids[at], line.rows[at], line.times[at]
+        line.kept[to] = line.kept[at]
+        line.following[to] = line.following[at] - head if line.following[at] >= 0 else -1
+    for key in range(len(last)):
+        if last[key] >= 0:
+            last[key] -= head
+    line.ends[HEAD], line.ends[TAIL] = 0, tail - head

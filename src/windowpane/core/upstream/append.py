@@ -1,0 +1,120 @@
+"""The append queue, with or without random load shedding: what update queues are compared with.
+
+It has the interface of `KeyQueue`. A tuple that was shed makes its key stale as any other does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windowpane.core.arrays import Floats, Ints
+from windowpane.core.kernels import append_queue as steps
+from windowpane.core.kernels import update_queue as shared
+from windowpane.core.upstream.queue import KeyQueue, Taken, new_queue, widened
+from windowpane.core.upstream.staleness import Staleness, staleness_of
+from windowpane.values.freshness import Policy, policy_of
+
+HEADROOM = 0.95
+"""The load that random shedding leaves: at exactly 1 the queue would still grow."""
+_SMALLEST = 16
+
+
+class AppendQueue:
+    """Every tuple of every key in arrival order; with the policy `shed` some are dropped at random."""
+
+    __slots__ = ("_count", "_last", "_line", "_queue", "_rng", "policy")
+
+    def __init__(
+        self, policy: Policy | str = Policy.APPEND, *, cost: float = 1.0, began: float = 0.0, seed: int = 0
+    ) -> None:
+        self.policy = policy_of(policy)
+        self._count = 0
+        self._queue = new_queue(_SMALLEST, cost, began)
+        self._last = np.full(_SMALLEST, -1, np.int64)
+        self._line = _line(_SMALLEST)
+        self._rng = np.random.default_rng([seed, *b"shed"])
+
+    def __len__(self) -> int:
+        """How many tuples wait."""
+        return int(self._queue.totals[shared.WAITING])
+
+    @property
+    def keys(self) -> int:
+        """How many keys were ever seen."""
+        return self._count
+
+    def enqueue(self, ids: Ints, times: Floats, rows: Ints | None = None) -> Ints:
+        """Take tuples in arrival order; the rows of those that were shed."""
+        if not len(ids):
+            return np.empty(0, np.int64)
+        rows = np.arange(len(ids)) if rows is None else rows
+        self._make_room(int(ids.max()) + 1, len(ids))
+        shed = self.policy is Policy.SHED
+        chances = self._rng.random(len(ids)) if shed else np.zeros(len(ids))
+        at = int(self._line.ends[steps.TAIL])
+        keys, totals = self._queue.keys, self._queue.totals
+        headroom = HEADROOM if shed else np.inf
+        new = (ids, times, rows, self._costs()[ids], chances)
+        steps.join_line(keys, totals, self._line, self._last, *new, headroom)
+        return rows[~self._line.kept[at : at + len(ids)]]
+
+    def take(
+        self, now: float, *, limit: int | None = None, budget: float = np.inf, costs: Floats | None = None
+    ) -> Taken:
+        """Serve tuples in arrival order: at most `limit`, and while the next fits into `budget`."""
+        room = len(self) if limit is None else min(limit, len(self))
+        if not np.isfinite(budget):
+            costs = np.zeros(len(self._queue.keys))
+        elif costs is None:
+            costs = self._costs()
+        out = np.empty(room, np.int64)
+        keys, totals = self._queue.keys, self._queue.totals
+        count = steps.leave_line(keys, totals, self._line, self._last, float(now), float(budget), costs, out)
+        ids = self._line.ids[out[:count]]
+        spent = np.concatenate([[0.0], np.cumsum(costs[ids])])[:count]
+        return Taken(ids, self._line.rows[out[:count]], now + spent)
+
+    def deliver(self, ids: Ints, times: Floats) -> None:
+        """The results of what was taken reached the application at these times."""
+        shared.deliver_many(self._queue, ids, times)
+
+    def learn(self, ids: Ints, costs: Floats) -> None:
+        """What processing these keys took; it tells how much must be shed."""
+        shared.learn_many(self._queue, ids, costs)
+
+    def staleness(self, now: float) -> Staleness:
+        """Average staleness of each key seen, since the measurement began."""
+        return staleness_of(self._queue.keys, self._queue.totals, self._count, now)
+
+    def _costs(self) -> Floats:
+        cost = self._queue.keys.cost
+        return np.asarray(np.where(cost > 0.0, cost, self._queue.totals[shared.COST]))
+
+    def _make_room(self, keys: int, tuples: int) -> None:
+        self._count = max(self._count, keys)
+        if keys > len(self._queue.keys):
+            self._queue = widened(self._queue, 2 * keys)
+            self._last = np.concatenate([self._last, np.full(2 * keys - len(self._last), -1)])
+        head, tail = self._line.ends
+        if tail + tuples <= len(self._line.ids):
+            return
+        steps.close_ranks(self._line, self._last)
+        waiting = int(tail - head)
+        if 2 * (waiting + tuples) > len(self._line.ids):  # at least half is free, so moving stays rare
+            old, self._line = self._line, _line(4 * (waiting + tuples))
+            for column, before in zip(self._line, old, strict=True):
+                column[: len(before)] = before
+
+
+def queue_of(
+    policy: Policy | str, *, cost: float = 1.0, began: float = 0.0, seed: int = 0
+) -> KeyQueue | AppendQueue:
+    """The queue for any policy."""
+    if policy_of(policy).keeps_all:
+        return AppendQueue(policy, cost=cost, began=began, seed=seed)
+    return KeyQueue(policy, cost=cost, began=began)
+
+
+def _line(size: int) -> steps.Line:
+    ids, rows, following = (np.zeros(size, np.int64) for _ in range(3))
+    return steps.Line(ids, rows, np.zeros(size), np.zeros(size, np.bool_), following, np.zeros(2, np.int64))
