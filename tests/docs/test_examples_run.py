@@ -5,6 +5,8 @@ import importlib
 import pkgutil
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ BLOCKS = re.findall(
     r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
 )
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SPARKS = [path for path in EXAMPLES if "pyspark" in path.read_text("utf-8")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -36,7 +39,16 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     assert f"```text\n{names['out'].explain()}```\n" in (ROOT / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.spark
+@pytest.mark.parametrize("path", SPARKS, ids=lambda path: path.name)
+def test_the_example_runs_in_a_process_of_its_own(path, tmp_path):
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2  # twice the same: what came again changed nothing
+    assert len(set(done.stdout.splitlines())) == 1
+
+
+@pytest.mark.parametrize("path", [p for p in EXAMPLES if p not in SPARKS], ids=lambda path: path.name)
 def test_the_example_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")

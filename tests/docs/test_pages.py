@@ -37,9 +37,9 @@ def test_the_example_is_short(path):
     assert len(path.read_text("utf-8").splitlines()) < 40
 
 
-def test_there_are_six_examples():
-    names = [path.stem for path in EXAMPLES]
-    assert names == ["dashboard", "own_aggregate", "own_window", "push", "sessions", "vwap"]
+def test_there_are_seven_examples():
+    first = ["dashboard", "idempotent_sink", "own_aggregate", "own_window"]
+    assert [path.stem for path in EXAMPLES] == [*first, "push", "sessions", "vwap"]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
