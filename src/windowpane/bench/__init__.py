@@ -1,18 +1,45 @@
-"""Layer 7: benchmarks. Each is a function that returns a `Report`; `BENCHES` is the table of them."""
+"""Layer 7: benchmarks. Each is a function that returns a `Report`; `BENCHES` is the table of them.
 
-from windowpane.bench import operator, spark, upstream_windows
-from windowpane.bench.runner import Bench
+A benchmark is imported when it runs: one that measures its own memory must not hold the others'.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from windowpane.bench.report import Report
+from windowpane.bench.runner import Bench, Run
+
+
+def _of(module: str) -> Run:
+    def run(*given: Any, **options: Any) -> Report:
+        report: Report = import_module(f"windowpane.bench.{module}").run(*given, **options)
+        return report
+
+    return run
+
 
 BENCHES = (
     Bench(
         "operator",
         "the window operator against the published Java implementation of general slicing",
-        operator.run,
+        _of("operator"),
     ),
-    Bench("spark", "Spark's own window() against windowpane, on Spark", spark.run),
+    Bench("spark", "Spark's own window() against windowpane, on Spark", _of("spark")),
     Bench(
         "upstream-windows",
         "windows under update semantics, and the memory of update queues, against UpStream's figures",
-        upstream_windows.run,
+        _of("upstream_windows"),
     ),
+    Bench(
+        "slidem",
+        "windows larger than memory, a result for every tuple, against SlideM's figures; --gb for their size",
+        _of("slidem"),
+        ("gb",),
+    ),
+    Bench(
+        "ssm",
+        "many windows over one store against a store for each, as in Shared SlideM's figures",
+        _of("ssm"),
+    ),
+    Bench("callcenter", "144 aggregates over a day within 256 MB, against memory only", _of("callcenter")),
 )

@@ -19,6 +19,10 @@ Progress = Callable[[int, int, str], None]
 """Told before each case: how many are done, how many there are, and which comes now."""
 
 
+Run = Callable[..., Report]
+"""A benchmark: takes whether to be quick, whom to tell of progress, and its options by name."""
+
+
 class Step(Protocol):
     """What a push or the end of the stream brought."""
 
@@ -47,7 +51,8 @@ class Bench:
 
     name: str
     about: str
-    run: Callable[[bool, Progress], Report]
+    run: Run
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

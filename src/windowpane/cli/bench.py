@@ -22,6 +22,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Less data; done within a minute.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Run every benchmark.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the benchmarks and stop.")] = False,
+    gb: Annotated[float | None, typer.Option(help="slidem: the largest window, in GB of tuples.")] = None,
 ) -> None:
     """Run a benchmark. The exit status is 1 when one of its claims does not hold."""
     from windowpane.bench import BENCHES
@@ -32,7 +33,8 @@ def bench(
         return
     if everything and as_json:
         raise typer.BadParameter("--json prints one object, so name one benchmark instead of --all.")
-    reports = [_run(entry, as_json, quick) for entry in _chosen(BENCHES, name, everything)]
+    options = {} if gb is None else {"gb": gb}
+    reports = [_run(entry, as_json, quick, options) for entry in _chosen(BENCHES, name, everything)]
     if not all(report.holds for report in reports):
         raise typer.Exit(1)
 
@@ -49,9 +51,12 @@ def _chosen(benches: Sequence[Bench], name: str | None, everything: bool) -> lis
     return found
 
 
-def _run(entry: Bench, as_json: bool, quick: bool) -> Report:
+def _run(entry: Bench, as_json: bool, quick: bool, options: dict[str, float]) -> Report:
+    strange = [name for name in options if name not in entry.options]
+    if strange:
+        raise typer.BadParameter(f"--{strange[0]} is not for {entry.name}.")
     if as_json:
-        report = entry.run(quick, lambda _done, _total, _case: None)
+        report = entry.run(quick, lambda _done, _total, _case: None, **options)
         typer.echo(json.dumps(report.document()))
         return report
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -62,6 +67,7 @@ def _run(entry: Bench, as_json: bool, quick: bool) -> Report:
             lambda done, total, case: bar.update(
                 task, completed=done, total=total, description=f"{entry.name}: {case}"
             ),
+            **options,
         )
     _show(entry, report)
     return report

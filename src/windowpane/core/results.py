@@ -70,7 +70,7 @@ def result_table(
     windows = emission.windows if len(at) == len(emission) else emission.windows.take(at)
     keys = dict(zip(index.names, index.values(windows.key), strict=True))
     columns: list[pa.Array] = [keys[name] for name in grouping]
-    columns.append(_windows(windows.start, windows.end, lowering.point))
+    columns.append(window_column(windows.start, windows.end, lowering.point))
     if lowering.many:
         place = np.searchsorted(np.array(lowering.definitions), windows.definition)
         columns.append(pa.array(place, pa.int32()))
@@ -98,7 +98,8 @@ def _values(
     return [a.lower(tuple(ranged[p] for p in a.partials), take) for a in aggregates]
 
 
-def _windows(start: Ints, end: Ints, point: pa.DataType) -> pa.Array:
+def window_column(start: Ints, end: Ints, point: pa.DataType) -> pa.Array:
+    """Starts and ends as the column of windows; a start that never was is null."""
     absent: Bools = start == NEVER
     begins = (
         pa.array(np.where(absent, 0, start), pa.int64(), mask=absent)

@@ -129,6 +129,7 @@ class SpillRunner(QueryRunner):
                 f"{folder.path} has a checkpoint of format {header.get('format')}; this is {FORMAT}."
             )
         need_same(header["plan"], plan)
+        folder.keep_lanes(len(header["stores"]))
         stored = Budget(**header["budget"])
         budget = stored if budget is None else Budget(budget.memory, stored.block_bytes, budget.blocks)
         runner = cls(plan, budget, folder)

@@ -21,115 +21,125 @@ NAN, PLUS, MINUS = 0, 1, 2
 Spans = npt.NDArray[np.int32]
 
 _LOW = np.int64(0xFFFFFFFF)
-_FRACTION = np.int64((1 << 52) - 1)
-_HIDDEN = np.int64(1 << 52)
-_HALF_RANGE = 600
+FRACTION = np.int64((1 << 52) - 1)
+HIDDEN = np.int64(1 << 52)
+_HALF_RANGE = 640
 _POWERS = np.ldexp(1.0, np.arange(-_HALF_RANGE, _HALF_RANGE + 1))
 
 
 @kernel
-def add_exact(chunks: Ints, span: Spans, special: Spans, bits: int, sign: int) -> None:
-    """Add (sign 1) or subtract (-1) the float with these bits; `span` is the range of chunks in use."""
+def add_exact(chunks: Ints, spans: Spans, specials: Spans, which: int, bits: int, sign: int) -> None:
+    """Add (sign 1) or subtract (-1) the float with these bits to sum `which` of a flat table of sums.
+
+    A sum has `CHUNKS` entries in `chunks`, two in `spans` (the range of chunks in use), three in `specials`.
+    """
     exponent = (bits >> 52) & 2047
-    fraction = bits & _FRACTION
+    fraction = bits & FRACTION
     if exponent == 2047:
         if fraction:
-            special[NAN] += sign
+            specials[3 * which + NAN] += sign
         elif bits < 0:
-            special[MINUS] += sign
+            specials[3 * which + MINUS] += sign
         else:
-            special[PLUS] += sign
+            specials[3 * which + PLUS] += sign
         return
     if exponent:
-        fraction |= _HIDDEN
+        fraction |= HIDDEN
         exponent -= 1
     elif fraction == 0:
         return
     if bits < 0:
         sign = -sign
-    at = exponent >> 5
+    first = exponent >> 5
     shift = exponent & 31
     low = (fraction & _LOW) << shift
     high = (fraction >> 32) << shift
+    at = CHUNKS * which + first
     chunks[at] += sign * (low & _LOW)
     chunks[at + 1] += sign * ((low >> 32) + (high & _LOW))
     chunks[at + 2] += sign * (high >> 32)
-    if at < span[0]:
-        span[0] = at
-    if at + 2 > span[1]:
-        span[1] = at + 2
+    if first < spans[2 * which]:
+        spans[2 * which] = first
+    if first + 2 > spans[2 * which + 1]:
+        spans[2 * which + 1] = first + 2
 
 
 @kernel
-def carry(chunks: Ints, span: Spans) -> None:
+def carry(chunks: Ints, spans: Spans, which: int) -> None:
     """Bring every chunk but the last back to 32 bits; the last keeps the sign."""
-    first, last = span[0], span[1]
-    if last < 0:
+    first, last = CHUNKS * which + spans[2 * which], CHUNKS * which + spans[2 * which + 1]
+    if spans[2 * which + 1] < 0:
         return
+    over = np.int64(0)
     for at in range(first, last):
-        over = chunks[at] >> 32
-        chunks[at] &= _LOW
-        chunks[at + 1] += over
+        held = chunks[at] + over
+        over = held >> 32
+        chunks[at] = held & _LOW
+    chunks[last] += over
     # 31 bits, so that a negative last chunk can be turned into a positive one of 32
-    if last < CHUNKS - 1 and chunks[last] >> 31 != 0 and chunks[last] >> 31 != -1:
+    if spans[2 * which + 1] < CHUNKS - 1 and chunks[last] >> 31 != 0 and chunks[last] >> 31 != -1:
         over = chunks[last] >> 32
         chunks[last] &= _LOW
         chunks[last + 1] += over
-        span[1] = last + 1
+        spans[2 * which + 1] += 1
 
 
 @kernel
 def _negate(chunks: Ints, first: int, last: int) -> None:
-    for at in range(first, last + 1):
-        chunks[at] = -chunks[at]
+    over = np.int64(0)
     for at in range(first, last):
-        over = chunks[at] >> 32
-        chunks[at] &= _LOW
-        chunks[at + 1] += over
+        held = over - chunks[at]
+        over = held >> 32
+        chunks[at] = held & _LOW
+    chunks[last] = over - chunks[last]
 
 
 @kernel
-def _magnitude(chunks: Ints, first: int, top: int) -> float:
+def _magnitude(chunks: Ints, first: int, top: int, base: int) -> float:
     """The number in carried chunks `first .. top`, the top one positive, rounded to nearest, ties to even."""
     head = chunks[top]
-    width = 0
-    while head >> width:
-        width += 1
-    # 64 bits from the top one down, as two halves because int64 has a sign
     second = chunks[top - 1] if top - 1 >= first else np.int64(0)
     third = chunks[top - 2] if top - 2 >= first else np.int64(0)
-    place = 32 * top + width - 1
-    upper = (head << (32 - width)) | (second >> width)
-    lower = ((second << (32 - width)) | (third >> width)) & _LOW
-    sticky = (third & ((np.int64(1) << width) - 1)) != 0
-    if not sticky:
-        for at in range(first, top - 2):
-            if chunks[at]:
-                sticky = True
-                break
-    # 53 bits are kept: 32 and the first 21 of the lower half
-    kept = (upper << 21) | (lower >> 11)
-    rest = lower & 0x7FF
-    if rest > 0x400 or (rest == 0x400 and (sticky or kept & 1)):
-        kept += 1
-    power = place - 52 - 1074
+    # 55 to 63 bits from the top one down; converting them rounds, once what is left below is in the last bit
+    if head >> 31:
+        shift = -1
+        kept = (head << 31) | (second >> 1)
+        left = (second & 1) | third
+    else:
+        if head >> 22:
+            shift = 0
+        elif head >> 13:
+            shift = 9
+        elif head >> 4:
+            shift = 18
+        else:
+            shift = 27
+        kept = (head << (32 + shift)) | (second << shift) | (third >> (32 - shift))
+        left = third & ((np.int64(1) << (32 - shift)) - 1)
+    at = top - 3
+    while left == 0 and at >= first:
+        left = chunks[at]
+        at -= 1
+    if left:
+        kept |= 1
+    power = 32 * (top - base) - 32 - shift - 1074
     half = power // 2
     value: float = kept * _POWERS[half + _HALF_RANGE] * _POWERS[power - half + _HALF_RANGE]
     return value
 
 
 @kernel
-def read_exact(chunks: Ints, span: Spans, special: Spans) -> float:
-    """The sum, rounded once."""
-    if special[NAN] > 0 or (special[PLUS] > 0 and special[MINUS] > 0):
-        return np.nan
-    if special[PLUS] > 0:
-        return np.inf
-    if special[MINUS] > 0:
-        return -np.inf
-    carry(chunks, span)
-    first, last = span[0], span[1]
-    if last < 0:
+def read_exact(chunks: Ints, spans: Spans, specials: Spans, which: int) -> float:
+    """Sum `which`, rounded once."""
+    at = 3 * which
+    if specials[at] or specials[at + 1] or specials[at + 2]:
+        if specials[at + NAN] > 0 or (specials[at + PLUS] > 0 and specials[at + MINUS] > 0):
+            return np.nan
+        return np.inf if specials[at + PLUS] > 0 else -np.inf
+    carry(chunks, spans, which)
+    base = CHUNKS * which
+    first, last = base + spans[2 * which], base + spans[2 * which + 1]
+    if last < first:
         return 0.0
     negative = chunks[last] < 0
     if negative:
@@ -140,7 +150,7 @@ def read_exact(chunks: Ints, span: Spans, special: Spans) -> float:
     result = 0.0
     if chunks[top]:
         # the last chunk holds more than 32 bits only at the end of the range, beyond float64
-        result = np.inf if chunks[top] >> 32 else _magnitude(chunks, first, top)
+        result = np.inf if chunks[top] >> 32 else _magnitude(chunks, first, top, base)
     if negative:
         _negate(chunks, first, last)
         result = -result
@@ -148,34 +158,35 @@ def read_exact(chunks: Ints, span: Spans, special: Spans) -> float:
 
 
 @kernel
-def clear_exact(chunks: Ints, span: Spans, special: Spans) -> None:
-    """An empty sum."""
-    for at in range(max(0, span[0]), span[1] + 1):
+def clear_exact(chunks: Ints, spans: Spans, specials: Spans, which: int) -> None:
+    """Empty sum `which`."""
+    for at in range(CHUNKS * which + max(0, spans[2 * which]), CHUNKS * which + spans[2 * which + 1] + 1):
         chunks[at] = 0
-    span[0] = CHUNKS
-    span[1] = -1
+    spans[2 * which] = CHUNKS
+    spans[2 * which + 1] = -1
     for i in range(3):
-        special[i] = 0
+        specials[3 * which + i] = 0
 
 
 @kernel
-def carry_all(chunks: Ints, span: Spans) -> None:
-    """Carry in every sum of a table of keys and sums."""
-    for key in range(chunks.shape[0]):
-        for j in range(chunks.shape[1]):
-            carry(chunks[key, j], span[key, j])
+def carry_all(chunks: Ints, spans: Spans) -> None:
+    """Carry in every sum of a table."""
+    for which in range(len(spans) // 2):
+        carry(chunks, spans, which)
 
 
 @kernel
-def read_pair(chunks: Ints, span: Spans, special: Spans, one: Floats, one_bits: Ints) -> tuple[float, float]:
+def read_pair(
+    chunks: Ints, spans: Spans, specials: Spans, which: int, one: Floats, one_bits: Ints
+) -> tuple[float, float]:
     """The sum as the nearest float and the float nearest to what is left; `one` is scratch for its bits."""
-    first = read_exact(chunks, span, special)
+    first = read_exact(chunks, spans, specials, which)
     if not np.isfinite(first):
         return first, 0.0
     one[0] = first
-    add_exact(chunks, span, special, one_bits[0], -1)
-    second = read_exact(chunks, span, special)
-    add_exact(chunks, span, special, one_bits[0], 1)
+    add_exact(chunks, spans, specials, which, one_bits[0], -1)
+    second = read_exact(chunks, spans, specials, which)
+    add_exact(chunks, spans, specials, which, one_bits[0], 1)
     return first, second
 
 
@@ -196,7 +207,7 @@ def sum_runs(bits: Ints, heads: Ints, target: Ints, n_sums: int) -> tuple[Floats
             for j in range(len(target)):
                 if target[j] == s:
                     for i in range(heads[run], end):
-                        add_exact(chunks, span, special, bits[j, i], 1)
-            first[s, run], second[s, run] = read_pair(chunks, span, special, one, one_bits)
-            clear_exact(chunks, span, special)
+                        add_exact(chunks, span, special, 0, bits[j, i], 1)
+            first[s, run], second[s, run] = read_pair(chunks, span, special, 0, one, one_bits)
+            clear_exact(chunks, span, special, 0)
     return first, second

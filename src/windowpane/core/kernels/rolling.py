@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.exact import add_exact, clear_exact, read_exact, read_pair
+from windowpane.core.kernels.exact import (
+    CHUNKS,
+    FRACTION,
+    HIDDEN,
+    add_exact,
+    clear_exact,
+    read_exact,
+    read_pair,
+)
 
 Small = npt.NDArray[np.int32]
 N_ACTIVE, N_NODES, FREE_NODE, EMITTED = range(4)
@@ -20,24 +28,6 @@ ADDED, GONE = 0, 1
 HEAD, TAIL = 0, 1
 NEXT, PREVIOUS = 0, 1
 _LOW = np.int64(0xFFFFFFFF)
-
-
-@kernel
-def _change(
-    key: int, i: int, sign: int, n_counts: int, ints: Ints, bits: Ints, target: Ints,
-    counts: Ints, sums: Ints, chunks: Ints, spans: Small, specials: Small,
-) -> None:  # fmt: skip
-    """Add row i to the sums of a key, or take it out; counts come first in `ints`, then sums in two words."""
-    for j in range(n_counts):
-        counts[key, j] += sign * ints[j, i]
-    for j in range(sums.shape[1]):
-        at = n_counts + 2 * j
-        low = sums[key, j, 1] + sign * ints[at + 1, i]
-        sums[key, j, 0] += sign * ints[at, i] + (low >> 32)
-        sums[key, j, 1] = low & _LOW
-    for j in range(len(target)):
-        s = target[j]
-        add_exact(chunks[key, s], spans[key, s], specials[key, s], bits[j, i], sign)
 
 
 @kernel
@@ -86,7 +76,14 @@ def _pull(key: int, j: int, state: Ints, queue: Small, links: Small, nodes: Ints
 
 @kernel
 def _empty(
-    key: int, state: Ints, active: Small, place: Small, spans: Small, chunks: Ints, specials: Small
+    key: int,
+    n_floats: int,
+    state: Ints,
+    active: Small,
+    place: Small,
+    spans: Small,
+    chunks: Ints,
+    specials: Small,
 ) -> None:
     """A key whose last row left."""
     last = active[state[N_ACTIVE] - 1]
@@ -94,14 +91,29 @@ def _empty(
     place[last] = place[key]
     place[key] = -1
     state[N_ACTIVE] -= 1
-    for s in range(chunks.shape[1]):
-        clear_exact(chunks[key, s], spans[key, s], specials[key, s])
+    for s in range(n_floats):
+        clear_exact(chunks, spans, specials, key * n_floats + s)
+
+
+@kernel
+def _read(
+    key: int, n_out: int, n_floats: int, paired: bool, chunks: Ints, spans: Small, specials: Small,
+    one: Floats, one_bits: Ints, out: Floats,
+) -> None:  # fmt: skip
+    """The float sums of a key."""
+    for s in range(n_floats):
+        if paired:
+            out[s, 0, n_out], out[s, 1, n_out] = read_pair(
+                chunks, spans, specials, key * n_floats + s, one, one_bits
+            )
+        else:
+            out[s, 0, n_out] = read_exact(chunks, spans, specials, key * n_floats + s)
 
 
 @kernel
 def roll(
-    arrived: Ints, a_key: Small, a_ints: Ints, a_bits: Ints, a_codes: Ints, a_has: Bools,
-    expired: Ints, e_key: Small, e_ints: Ints, e_bits: Ints,
+    arrived: Ints, keys: Small, ints: Ints, bits: Ints, codes: Ints, has: Bools, begin: int, end: int,
+    expired: Ints, e_keys: Small, e_ints: Ints, e_bits: Ints,
     high: Ints, low: Ints, own: bool,
     target: Ints, largest: Bools, paired: bool,
     state: Ints, counts: Ints, sums: Ints, chunks: Ints, spans: Small, specials: Small,
@@ -111,72 +123,107 @@ def roll(
 ) -> int:  # fmt: skip
     """Slide over the points: point p holds the rows in `[low[p], high[p])`. The number of answers.
 
-    All arrivals are added and all expirations taken out in the end, also those after the last point. With
-    `own`, a point answers only for the keys with a row at its last instant.
+    Rows `begin .. end-1` arrive and all of the expired leave, both in time order, in the end also those after
+    the last point. With `own`, a point answers only for the keys with a row at its last instant.
     """
     one = np.zeros(1, np.float64)
     one_bits = one.view(np.int64)
-    n_counts = counts.shape[1]
-    n_out = 0
-    a = e = 0
-    for p in range(len(high) + 1):
-        upto = high[p] if p < len(high) else np.iinfo(np.int64).max
-        below = low[p] if p < len(high) else np.iinfo(np.int64).max
-        first = a
-        while a < len(arrived) and arrived[a] < upto:
-            key = a_key[a]
+    n_counts, n_sums, n_codes = counts.shape[1], sums.shape[1], len(largest)
+    n_floats, n_parts = out_floats.shape[0], len(target)
+    forever = np.iinfo(np.int64).max
+    n_out = p = e = 0
+    a = first = begin
+    upto = high[0] if len(high) else forever
+    below = low[0] if len(high) else forever
+    while True:
+        if a < end and arrived[a] < upto:
+            row, sign, key, a = a, 1, keys[a], a + 1
+        elif e < len(expired) and expired[e] < below:
+            row, sign, key, e = e, -1, e_keys[e], e + 1
+        elif p == len(high):
+            break
+        else:
+            # every row of this point is in, every other out
+            state[EMITTED] += 1
+            if own:
+                while first < a and arrived[first] < upto - 1:
+                    first += 1
+            n = a - first if own else state[N_ACTIVE]
+            for i in range(n):
+                key = keys[first + i] if own else active[i]
+                if own and stamp[key] == state[EMITTED]:
+                    continue
+                stamp[key] = state[EMITTED]
+                out_key[n_out] = key
+                out_point[n_out] = p
+                for j in range(n_counts):
+                    out_counts[j, n_out] = counts[key, j]
+                for j in range(n_sums):
+                    out_sums[j, 0, n_out] = sums[key, j, 0]
+                    out_sums[j, 1, n_out] = sums[key, j, 1]
+                if n_floats:
+                    _read(key, n_out, n_floats, paired, chunks, spans, specials, one, one_bits, out_floats)
+                for j in range(n_codes):
+                    head = queue[key, j, HEAD]
+                    if head >= 0:
+                        out_codes[j, n_out] = nodes[head, 0]
+                    elif largest[j]:
+                        out_codes[j, n_out] = np.iinfo(np.int64).min
+                    else:
+                        out_codes[j, n_out] = forever
+                n_out += 1
+            first = a
+            p += 1
+            upto = high[p] if p < len(high) else forever
+            below = low[p] if p < len(high) else forever
+            continue
+        for j in range(n_counts):
+            counts[key, j] += ints[j, row] if sign > 0 else -e_ints[j, row]
+        for j in range(n_sums):
+            at = n_counts + 2 * j
+            word = sums[key, j, 1] + (ints[at + 1, row] if sign > 0 else -e_ints[at + 1, row])
+            sums[key, j, 0] += (ints[at, row] if sign > 0 else -e_ints[at, row]) + (word >> 32)
+            sums[key, j, 1] = word & _LOW
+        for j in range(n_parts):
+            # `add_exact`, written out: a call with all these arrays costs more than the addition
+            value = bits[j, row] if sign > 0 else e_bits[j, row]
+            which = key * n_floats + target[j]
+            exponent = (value >> 52) & 2047
+            fraction = value & FRACTION
+            if exponent == 2047:
+                add_exact(chunks, spans, specials, which, value, sign)
+                continue
+            if exponent:
+                fraction |= HIDDEN
+                exponent -= 1
+            elif fraction == 0:
+                continue
+            signed = -sign if value < 0 else sign
+            chunk = exponent >> 5
+            shift = exponent & 31
+            word = (fraction & _LOW) << shift
+            upper = (fraction >> 32) << shift
+            at = CHUNKS * which + chunk
+            chunks[at] += signed * (word & _LOW)
+            chunks[at + 1] += signed * ((word >> 32) + (upper & _LOW))
+            chunks[at + 2] += signed * (upper >> 32)
+            if chunk < spans[2 * which]:
+                spans[2 * which] = chunk
+            if chunk + 2 > spans[2 * which + 1]:
+                spans[2 * which + 1] = chunk + 2
+        if sign > 0:
             if place[key] < 0:
                 place[key] = state[N_ACTIVE]
                 active[state[N_ACTIVE]] = key
                 state[N_ACTIVE] += 1
-            _change(key, a, 1, n_counts, a_ints, a_bits, target, counts, sums, chunks, spans, specials)
-            for j in range(len(largest)):
-                if a_has[j, a]:
-                    _push(key, j, a_codes[j, a], largest[j], state, queue, links, nodes, rows[key, ADDED])
+            for j in range(n_codes):
+                if has[j, row]:
+                    _push(key, j, codes[j, row], largest[j], state, queue, links, nodes, rows[key, ADDED])
             rows[key, ADDED] += 1
-            a += 1
-        while e < len(expired) and expired[e] < below:
-            key = e_key[e]
-            _change(key, e, -1, n_counts, e_ints, e_bits, target, counts, sums, chunks, spans, specials)
+        else:
             rows[key, GONE] += 1
-            for j in range(len(largest)):
+            for j in range(n_codes):
                 _pull(key, j, state, queue, links, nodes, rows[key, GONE])
             if rows[key, GONE] == rows[key, ADDED]:
-                _empty(key, state, active, place, spans, chunks, specials)
-            e += 1
-        if p == len(high):
-            break
-        state[EMITTED] += 1
-        if own:
-            while first < a and arrived[first] < upto - 1:
-                first += 1
-        n = a - first if own else state[N_ACTIVE]
-        for i in range(n):
-            key = a_key[first + i] if own else active[i]
-            if own and stamp[key] == state[EMITTED]:
-                continue
-            stamp[key] = state[EMITTED]
-            out_key[n_out] = key
-            out_point[n_out] = p
-            for j in range(n_counts):
-                out_counts[j, n_out] = counts[key, j]
-            for j in range(sums.shape[1]):
-                out_sums[j, 0, n_out] = sums[key, j, 0]
-                out_sums[j, 1, n_out] = sums[key, j, 1]
-            for s in range(chunks.shape[1]):
-                if paired:
-                    out_floats[s, 0, n_out], out_floats[s, 1, n_out] = read_pair(
-                        chunks[key, s], spans[key, s], specials[key, s], one, one_bits
-                    )
-                else:
-                    out_floats[s, 0, n_out] = read_exact(chunks[key, s], spans[key, s], specials[key, s])
-            for j in range(len(largest)):
-                head = queue[key, j, HEAD]
-                if head >= 0:
-                    out_codes[j, n_out] = nodes[head, 0]
-                elif largest[j]:
-                    out_codes[j, n_out] = np.iinfo(np.int64).min
-                else:
-                    out_codes[j, n_out] = np.iinfo(np.int64).max
-            n_out += 1
+                _empty(key, n_floats, state, active, place, spans, chunks, specials)
     return n_out

@@ -67,6 +67,10 @@ class SpillFolder:
         """The file for the blocks of a lane."""
         return self.path / f"blocks-{lane}"
 
+    def keep_lanes(self, lanes: int) -> None:
+        """Remove the blocks of lanes that a checkpoint does not know: a lost life made them after it."""
+        _remove_blocks(self.path, lanes)
+
     def read_checkpoint(self) -> bytes:
         """The last checkpoint."""
         path = self.path / CHECKPOINT
@@ -173,9 +177,10 @@ def _locked(path: Path) -> int:
     return file
 
 
-def _remove_blocks(path: Path) -> None:
+def _remove_blocks(path: Path, first: int = 0) -> None:
     for blocks in path.glob("blocks-*"):
-        blocks.unlink()
+        if int(blocks.name.removeprefix("blocks-")) >= first:
+            blocks.unlink()
 
 
 def _leave(path: Path, lock: int, temporary: bool) -> None:  # noqa: FBT001 - called by weakref

@@ -17,6 +17,8 @@ from windowpane.values.errors import TooManyWindows
 
 _MOST_ANSWERS = 1 << 20
 """Answers of one call of the kernel, about: more only use more memory."""
+_MOST_EXPIRED = 1 << 16
+"""Rows that leave a window in one call of the kernel, about."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Lane:
         return found
 
     def _slide(self, slider: Slider, flows: dict[int, Flow], before: int, bound: int) -> list[Answered]:
-        span, store = slider.span, self.store
+        span = slider.span
         time = next(iter(flows.values())).time
         if len(time) and time[0] < slider.since:
             first = int(np.searchsorted(time, slider.since))
@@ -116,29 +118,41 @@ class Lane:
         most = len(high) if span.own else max(1, _MOST_ANSWERS // max(1, keys))
         a = p = 0
         while p < len(high):
-            view = store.oldest(slider.window)
-            ages, until = view[_TIME_AT], min(len(high), p + most)
-            n = int(np.searchsorted(ages, low[until - 1]))
-            if n and n == len(ages):
-                # more may follow in the next block: only points that need none of it can be answered
-                until = max(p, min(until, int(np.searchsorted(low, ages[-1], side="right"))))
-                edge = max(int(ages[-1]) + 1, int(high[until - 1]) if until > p else NEVER)
-            else:
-                edge = int(high[until - 1])
-            end = len(time) if until == len(high) and n < len(ages) else int(np.searchsorted(time, edge))
-            end = max(a, end)
-            strange = int(np.searchsorted(ages[:n], slider.since))
-            gone = self.shape.flows(tuple(column[strange:n] for column in view), slider.sums)
+            until = min(len(high), p + most)
+            gone, whole = self._expired(slider, int(low[until - 1]))
+            edge = int(high[until - 1])
+            if not whole:
+                # more is to be taken out first for the points after these
+                last = int(gone[_TIME_AT][-1])
+                until = max(p, min(until, int(np.searchsorted(low, last, side="right"))))
+                edge = max(last + 1, int(high[until - 1]) if until > p else NEVER)
+            end = max(a, int(np.searchsorted(time, edge)))
+            taken = self.shape.flows(gone, slider.sums)
             for g, sums in slider.sums.items():
-                got = sums.slide(flows[g].part(a, end), gone[g], high[p:until], low[p:until])
+                got = sums.slide(flows[g], a, end, taken[g], high[p:until], low[p:until])
                 pieces[g].append((p, got))
-            store.release(slider.window, n)
             a, p = end, until
         if a < len(time):
             none = np.empty(0, np.int64)
             for g, sums in slider.sums.items():
-                sums.slide(flows[g].part(a, len(time)), flows[g].part(0, 0), none, none)
+                sums.slide(flows[g], a, len(time), flows[g].part(0, 0), none, none)
         return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+
+    def _expired(self, slider: Slider, below: int) -> tuple[Columns, bool]:
+        """The rows before a time, taken out of the window; and whether these are all of them."""
+        parts: list[Columns] = []
+        rows, whole = 0, False
+        while rows < _MOST_EXPIRED and not whole:
+            view = self.store.oldest(slider.window)
+            n = int(np.searchsorted(view[_TIME_AT], below))
+            whole = n < len(view[_TIME_AT]) or n == 0
+            first = int(np.searchsorted(view[_TIME_AT][:n], slider.since))
+            parts.append(tuple(column[first:n].copy() for column in view))
+            self.store.release(slider.window, n)
+            rows += n
+        if len(parts) == 1:
+            return parts[0], whole
+        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)), whole
 
     @property
     def nbytes(self) -> int:
@@ -157,10 +171,9 @@ def points(span: Span, last: int | None, time: Ints, before: int, bound: int) ->
     `last` is the time of the row before these, all of which are below `bound`; windows that end by `before`
     were answered already.
     """
+    seen = time if len(time) < 2 else time[np.append(True, time[1:] != time[:-1])]
     if span.slide == 0:
-        times = np.unique(time)
-        return times + 1, times + 1 - span.size
-    seen = np.unique(time)
+        return seen + 1, seen + 1 - span.size
     if last is not None and (len(seen) == 0 or seen[0] != last):
         seen = np.concatenate([[last], seen])
     none = np.empty(0, np.int64)

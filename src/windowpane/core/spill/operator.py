@@ -15,13 +15,11 @@ import pyarrow as pa
 
 from windowpane.core.arrays import NEVER, Bools, Column, Ints, Tuples, concat_tuples, no_tuples
 from windowpane.core.columns import flat, is_text, read_column, valid_mask
-from windowpane.core.emission import Emission
 from windowpane.core.forgetting import SPARE
-from windowpane.core.ledger import Windows
 from windowpane.core.operator import QueryEntry
 from windowpane.core.ordered_lane import tuple_bytes
-from windowpane.core.results import Lowering, result_table
-from windowpane.core.rows import Rows
+from windowpane.core.partials.base import Partial, Ranged
+from windowpane.core.results import Lowering, window_column
 from windowpane.core.spill.keyslots import KeySlots
 from windowpane.core.spill.lane import Answered, Lane, Span
 from windowpane.core.spill.shapes import Slices, SliceShape, key_column
@@ -131,12 +129,21 @@ class SpillOperator:
         feed = self.lanes[wanted.lane].shape.feeds[answered.grouping]
         key = slots.ids(answered.key)
         place = np.arange(n)
-        needed = dict.fromkeys(p for aggregate in query.aggregates for p in aggregate.partials)
-        rows = Rows(answered.start, key, tuple(feed.state(partial, answered.answers) for partial in needed))
-        windows = Windows(np.full(n, wanted.number, np.int64), key, answered.start, answered.end)
-        zeros = np.zeros(n, np.int64)
-        emission = Emission(tuple(needed), rows, windows, place, place + 1, zeros, final=True)
-        return result_table(lowering, emission, slots.index, query.grouping, _no_text)
+        states: dict[Partial, Ranged] = {}
+        for partial in dict.fromkeys(p for aggregate in query.aggregates for p in aggregate.partials):
+            cells = feed.state(partial, answered.answers)
+            states[partial] = Ranged(partial, cells, place, place + 1)
+            # every answer is one row, so that the combined state of each range is the row itself
+            states[partial].__dict__["value"] = cells
+        keys = dict(zip(slots.index.names, slots.index.values(key), strict=True))
+        columns = [keys[name] for name in query.grouping]
+        columns.append(window_column(answered.start, answered.end, lowering.point))
+        if lowering.many:
+            columns.append(pa.array(np.full(n, lowering.definitions.index(wanted.number)), pa.int32()))
+        columns += [a.lower(tuple(states[p] for p in a.partials), _no_text) for a in query.aggregates]
+        columns.append(pa.array(np.zeros(n, np.int32)))
+        kinds = [(name, keys[name].type) for name in query.grouping]
+        return pa.Table.from_arrays(columns, schema=lowering.schema(kinds))
 
     def _forget(self) -> None:
         for g, slots in enumerate(self.keys):

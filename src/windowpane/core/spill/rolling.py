@@ -105,15 +105,17 @@ class Rolling:
             for name in _BY_NODE:
                 setattr(self, name, _grown(getattr(self, name), size))
 
-    def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints) -> Found:
-        """Add the arrivals, take out the expirations, and answer for every `[low, high)` on the way."""
-        feed = self.feed
-        self.make_room(int(arrivals.key.max(initial=-1)) + 1, len(arrivals))
-        self._changes += (len(arrivals) + len(expired)) * max(1, len(self.target))
+    def slide(
+        self, arrivals: Flow, begin: int, end: int, expired: Flow, high: Ints, low: Ints
+    ) -> Found:
+        """Add arrivals `begin .. end-1`, take out the expired, and answer every `[low, high)` on the way."""
+        feed, fresh = self.feed, end - begin
+        self.make_room(int(arrivals.key[begin:end].max(initial=-1)) + 1, fresh)
+        self._changes += (fresh + len(expired)) * max(1, len(self.target))
         if self._changes >= MOST:
-            carry_all(self.chunks, self.spans)
+            carry_all(self.chunks.reshape(-1), self.spans.reshape(-1))
             self._changes = 0
-        room = len(arrivals) if self.own else len(high) * min(len(self.place), self.n_active + len(arrivals))
+        room = fresh if self.own else len(high) * min(len(self.place), self.n_active + fresh)
         out_key, out_point = np.empty(room, np.int32), np.empty(room, np.int32)
         counts = np.empty((len(feed.counts), room), np.int64)
         sums = np.empty((len(feed.sums), 2, room), np.int64)
@@ -121,11 +123,12 @@ class Rolling:
         codes = np.empty((len(feed.extremes), room), np.int64)
         a, e = arrivals.lifted, expired.lifted
         n = roll(
-            arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has,
+            arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has, begin, end,
             expired.time, expired.key, e.ints, e.bits,
             high, low, self.own,
             self.target, feed.largest, feed.paired,
-            self.state, self.counts, self.sums, self.chunks, self.spans, self.specials,
+            self.state, self.counts, self.sums,
+            self.chunks.reshape(-1), self.spans.reshape(-1), self.specials.reshape(-1),
             self.rows, self.active, self.place, self.stamp,
             self.queue, self.links, self.nodes,
             out_key, out_point, counts, sums, floats, codes,

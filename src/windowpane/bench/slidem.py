@@ -1,0 +1,190 @@
+"""SlideM under maximum I/O pressure: query 3 and table 1 of Mendes, Bizarro and Marques (ICPE 2013).
+
+The volume-weighted mean price of 100 symbols over the last hour, a result for every tuple, a buffer of two
+blocks. Every case runs in a process of its own, so that its peak memory is its own. The window is filled
+first; then it slides by half its length, and that is measured. A case whose hour of tuples would take more
+than `gb` gets as long a window as fits instead: what counts for a store is how much it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.bench.report import Claim, Report, Row, Scalar
+from windowpane.bench.runner import Progress
+
+BATCH = 65_536
+SYMBOLS = 100
+HOUR = 3_600
+TUPLE_BYTES = 29
+"""A time, two floats, a key of four bytes and a byte that says what is null."""
+RATES = (50_000, 100_000, 150_000, 200_000, 250_000, 300_000, 1_000_000)
+PUBLISHED_RATE = 300_000
+FASTER = 10
+FLAT = 1.05
+
+
+@dataclass(frozen=True)
+class Case:
+    """One window: tuples per second of event time, and how many bytes of tuples the window holds."""
+
+    rate: int
+    gigabytes: float
+    least_tuples: int
+
+    @property
+    def window(self) -> int:
+        """The length of the window in microseconds: an hour, or as much as the bytes allow."""
+        return min(HOUR * 1_000_000, int(self.gigabytes * 1e9 / TUPLE_BYTES / self.rate * 1e6))
+
+    @property
+    def tuples(self) -> int:
+        """Tuples in the window."""
+        return self.rate * self.window // 1_000_000
+
+
+def run(quick: bool, progress: Progress, gb: float | None = None) -> Report:  # noqa: FBT001 - as every benchmark
+    """Measure every case that the disk has room for; `gb` is the largest window."""
+    largest = gb or (0.3 if quick else 10.0)
+    free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
+    sizes = sorted({0.1, *(s for s in (1.0, largest) if s <= largest)})
+    least = 1_000_000 if quick else 8_000_000
+    flat = [Case(PUBLISHED_RATE, size, least) for size in sizes if size * 1.3 < free]
+    common = min(0.1 if quick else 1.0, largest)
+    # the published table's rates; with enough room each has its hour
+    rates = [Case(rate, largest if gb else common, least) for rate in (RATES[::3] if quick else RATES)]
+    cases = [*flat, *(case for case in rates if case.gigabytes * 1.3 < free)]
+    rows: list[Row] = []
+    for done, case in enumerate(cases):
+        progress(done, len(cases), f"{case.rate:,}/s, {case.gigabytes:g} GB")
+        rows.append({"part": "size" if done < len(flat) else "rate", **in_a_process(case)})
+    parameters: dict[str, Scalar] = {
+        "symbols": SYMBOLS,
+        "batch_rows": BATCH,
+        "blocks": 2,
+        "tuple_bytes": TUPLE_BYTES,
+        "gb": largest,
+        "skipped_for_want_of_disk": len(sizes) + len(rates) - len(cases),
+    }
+    return Report("slidem", parameters, rows, claims(rows))
+
+
+def claims(rows: list[Row]) -> list[Claim]:
+    """Memory does not follow the window, and the rate is ten times the published one."""
+    sizes = [row for row in rows if row["part"] == "size"]
+    peaks = [float(str(row["peak_rss_mb"])) for row in sizes]
+    speeds = [float(str(row["tuples_per_second"])) for row in rows]
+    smallest, largest = (float(str(sizes[at]["window_gb"])) for at in (0, -1))
+    return [
+        Claim(
+            f"peak memory of a {largest:.3g} GB window / of a {smallest:.3g} GB one",
+            round(max(peaks) / peaks[0], 3),
+            FLAT,
+            at_most=True,
+        ),
+        Claim(
+            f"tuples/s, {FASTER} x published ({PUBLISHED_RATE:,})",
+            round(min(speeds)),
+            FASTER * PUBLISHED_RATE,
+        ),
+    ]
+
+
+def in_a_process(case: Case) -> dict[str, Scalar]:
+    """The case in a Python of its own."""
+    given = json.dumps(asdict(case))
+    done = subprocess.run(  # noqa: S603 - our own module with our own numbers
+        [sys.executable, "-m", "windowpane.bench.slidem", given], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the case {given} failed: {done.stderr.strip().splitlines()[-1:]}")
+    found: dict[str, Scalar] = json.loads(done.stdout)
+    return found
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """Fill the window, slide it, and count."""
+    import windowpane as wp  # noqa: PLC0415 - after the process has its limits
+    from windowpane.values.sizes import Budget  # noqa: PLC0415 - as above
+
+    schema = pa.schema(
+        {"ts": pa.timestamp("us"), "symbol": pa.string(), "price": pa.float64(), "volume": pa.float64()}
+    )
+    stream = wp.stream(schema=schema, time="ts", keys="symbol")
+    query = stream.window(wp.per_row(case.window).per()).agg(vwap=wp.weighted_mean("price", "volume"))
+    make = Batches(schema, case.rate)
+    with query.start(memory=Budget(4_000_000, blocks=2)) as runner:
+        filled = case.tuples // BATCH + 2
+        for at in range(filled):
+            runner.push(make(at))
+        before = asdict(runner.io)
+        slid = max(case.least_tuples, case.tuples // 2) // BATCH
+        waits, answers = [], 0
+        cpu, wall = time.process_time(), time.perf_counter()
+        for at in range(filled, filled + slid):
+            batch = make(at)
+            begin = time.perf_counter()
+            answers += runner.answers(runner.push(batch)).num_rows
+            waits.append(time.perf_counter() - begin)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        io = {name: value - before[name] for name, value in asdict(runner.io).items()}
+        return {
+            "rate": case.rate,
+            "window_s": round(case.window / 1e6, 1),
+            "window_gb": round(case.tuples * TUPLE_BYTES / 1e9, 3),
+            "tuples_per_second": round(slid * BATCH / sum(waits)),
+            "tuples_per_cpu_second": round(slid * BATCH / cpu),
+            "peak_rss_mb": round(status("VmHWM") / 1e6, 1),
+            "batch_ms": round(1e3 * sum(waits) / len(waits), 2),
+            "batch_max_ms": round(1e3 * max(waits), 2),
+            "reads": io["reads"],
+            "writes": io["writes"],
+            "io_mb": round((io["bytes_read"] + io["bytes_written"]) / 1e6),
+            "io_mb_s": round((io["bytes_read"] + io["bytes_written"]) / 1e6 / wall, 1),
+            "file_gb": round(runner.disk_bytes / 1e9, 3),
+            "answers": answers,
+            "tuples": slid * BATCH,
+        }
+
+
+class Batches:
+    """The stream: symbols in turn, prices and volumes at random, times as the rate says."""
+
+    def __init__(self, schema: pa.Schema, rate: int) -> None:
+        rng = np.random.default_rng(2013)
+        self.schema, self.rate = schema, rate
+        turn = (np.arange(BATCH + SYMBOLS) % SYMBOLS).astype(np.int64)
+        names = pa.array([f"S{i:03d}" for i in range(SYMBOLS)])
+        self._symbols = names.take(pa.array(turn))
+        self._price = pa.array(rng.uniform(1, 500, BATCH))
+        self._volume = pa.array(rng.integers(1, 10_000, BATCH).astype(np.float64))
+
+    def __call__(self, at: int) -> pa.RecordBatch:
+        """Batch number `at`."""
+        place = np.arange(BATCH, dtype=np.int64) + at * BATCH
+        times = pa.array(place * 1_000_000 // self.rate).view(pa.timestamp("us"))
+        symbols = self._symbols.slice(at * BATCH % SYMBOLS, BATCH)
+        return pa.RecordBatch.from_arrays([times, symbols, self._price, self._volume], schema=self.schema)
+
+
+def status(name: str) -> int:
+    """What the system says of this process's memory, in bytes: `VmHWM` is the most that it ever held."""
+    for line in Path("/proc/self/status").read_text("utf-8").splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(Case(**json.loads(sys.argv[1])))))  # noqa: T201 - read by the parent
