@@ -4,7 +4,7 @@ from importlib import import_module
 
 from windowpane import errors
 from windowpane.core.algebra_check import check_algebra
-from windowpane.local import Snapshot, resume, run, start
+from windowpane.local import Freshness, Snapshot, UpdateQueue, resume, run, start
 from windowpane.query import FOREIGN, stream, to_spark
 from windowpane.values.aggregates import (
     Algebra,
@@ -56,7 +56,9 @@ __all__ = [
     "Algebra",
     "ContextAwareWindow",
     "ContextFreeWindow",
+    "Freshness",
     "Snapshot",
+    "UpdateQueue",
     "UserAggregate",
     "approx_distinct",
     "approx_quantile",

@@ -4,5 +4,18 @@ from windowpane.local.results import Counts, Result, Step
 from windowpane.local.run import resume, run, start
 from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.snapshot import Snapshot
+from windowpane.local.update_queue import Freshness, UpdateQueue
 
-__all__ = ["Counts", "QueryRunner", "Result", "Runner", "Snapshot", "Step", "resume", "run", "start"]
+__all__ = [
+    "Counts",
+    "Freshness",
+    "QueryRunner",
+    "Result",
+    "Runner",
+    "Snapshot",
+    "Step",
+    "UpdateQueue",
+    "resume",
+    "run",
+    "start",
+]

@@ -58,6 +58,10 @@ class OverBudget(WindowpaneError, MemoryError):
     """A run needs more memory than `memory=` allows it."""
 
 
+class QueueClosed(WindowpaneError, RuntimeError):
+    """A queue that was closed is used once more."""
+
+
 def unknown_column(name: object, stream: str, columns: Sequence[str]) -> UnknownColumn:
     """The error for a misspelt column, with the nearest name as a hint."""
     near = get_close_matches(name, columns, n=1) if isinstance(name, str) else []

@@ -5,9 +5,11 @@ It has the interface of `KeyQueue`. A tuple that was shed makes its key stale as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from windowpane.core.arrays import Floats, Ints
+from windowpane.core.arrays import Floats, Ints, Values
 from windowpane.core.kernels import append_queue as steps
 from windowpane.core.kernels import update_queue as shared
 from windowpane.core.upstream.queue import KeyQueue, Taken, new_queue, widened
@@ -85,6 +87,43 @@ class AppendQueue:
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""
         return staleness_of(self._queue.keys, self._queue.totals, self._count, now)
+
+    def waiting_rows(self) -> Ints:
+        """The rows that wait, in arrival order."""
+        head, tail = self._line.ends
+        return self._line.rows[head:tail][self._line.kept[head:tail]]
+
+    def oldest(self) -> float:
+        """Since when the tuple waits that waits longest; infinity where none does."""
+        head, tail = self._line.ends
+        return float(self._line.times[head:tail][self._line.kept[head:tail]].min(initial=np.inf))
+
+    def arrays(self) -> dict[str, Values]:
+        """Everything that the queue knows: arrays by key id, the line, and `totals` of all keys."""
+        head, tail = self._line.ends
+        found: dict[str, Values] = {
+            name: self._queue.keys[name][: self._count].copy() for name in self._queue.keys.dtype.names or ()
+        }
+        found["last"] = np.maximum(self._last[: self._count] - head, -1)
+        for name in ("ids", "rows", "times", "kept", "following"):
+            found[f"line {name}"] = getattr(self._line, name)[head:tail].copy()
+        found["line following"] = np.where(found["line following"] < 0, -1, found["line following"] - head)
+        return found | {"totals": self._queue.totals.copy()}
+
+    @classmethod
+    def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> AppendQueue:
+        """The queue that `arrays` was called on, with the same policy."""
+        made = cls(policy, seed=int(arrays["totals"][shared.ORDER] * 1e6))
+        made._make_room(max(len(arrays["last"]), 1), len(arrays["line ids"]))
+        made._count = len(arrays["last"])
+        for name in made._queue.keys.dtype.names or ():
+            made._queue.keys[name][: made._count] = arrays[name]
+        made._queue.totals[:], made._last[: made._count] = arrays["totals"], arrays["last"]
+        waiting = len(arrays["line ids"])
+        for name in ("ids", "rows", "times", "kept", "following"):
+            getattr(made._line, name)[:waiting] = arrays[f"line {name}"]
+        made._line.ends[:] = 0, waiting
+        return made
 
     def _costs(self) -> Floats:
         cost = self._queue.keys.cost

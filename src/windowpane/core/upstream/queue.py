@@ -113,6 +113,15 @@ class KeyQueue:
         """The ids of the keys that wait, in order of id."""
         return np.flatnonzero(self._queue.keys.first[: self._count] < np.inf)
 
+    def waiting_rows(self) -> Ints:
+        """The newest rows of the keys that wait."""
+        rows: Ints = self._queue.keys.row[self.waiting()]
+        return rows
+
+    def oldest(self) -> float:
+        """Since when the key waits that waits longest; infinity where none does."""
+        return float(self._queue.keys.first[: self._count].min(initial=np.inf))
+
     def measure_from(self, now: float) -> None:
         """Forget the staleness so far and measure from now on."""
         self._queue.totals[steps.MEASURED] = now

@@ -1,0 +1,184 @@
+"""The queue between a producer and a consumer in one process."""
+
+import queue as standard
+import random
+import threading
+import time
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.errors import BadQuery, QueueClosed, UnknownColumn, WrongType
+
+UPDATE = ["fifo", "in_place", "linecutting", "freshest"]
+ALL = ["append", "shed", *UPDATE]
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def ticks(*rows):
+    return [dict(zip(("symbol", "price"), row, strict=True)) for row in rows]
+
+
+def drain(queue):
+    queue.close()
+    return list(queue)
+
+
+def test_a_newer_tuple_overwrites_the_older_of_its_key():
+    queue = wp.UpdateQueue("symbol", "in_place")
+    for row in ticks(("IBM", 24), ("GM", 9), ("IBM", 25)):
+        queue.put(row)
+    assert len(queue) == 2
+    assert drain(queue) == ticks(("IBM", 25), ("GM", 9))
+    freshness = queue.staleness()
+    assert (freshness.puts, freshness.gets, freshness.lost, freshness.waiting) == (3, 2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda rows: rows,
+        iter,
+        pa.Table.from_pylist,
+        pa.RecordBatch.from_pylist,
+        pd.DataFrame,
+        lambda rows: pa.table({"symbol": pa.array([r["symbol"] for r in rows]).dictionary_encode(),
+                               "price": [r["price"] for r in rows]}),
+    ],
+    ids=["list", "iterator", "table", "batch", "pandas", "dictionary"],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", ["append", "fifo", "in_place"])
+def test_batches_of_any_shape_are_as_good_as_single_tuples(policy, shape):
+    rows = ticks(("a", 1), ("b", 2), ("a", 3), (None, 4), ("c", 5), ("b", 6), (None, 7))
+    one, many = wp.UpdateQueue("symbol", policy), wp.UpdateQueue("symbol", policy)
+    for row in rows:
+        one.put(row)
+    many.put_batch(shape(rows[:4]))
+    many.put_batch(shape(rows[4:]))
+    assert drain(many) == drain(one)
+
+
+def test_keys_of_several_columns_and_of_functions():
+    rows = [{"symbol": s, "exchange": e, "n": n} for n, (s, e) in enumerate(["aX", "aY", "bX", "aX"])]
+    by_columns = wp.UpdateQueue(["symbol", "exchange"], "in_place")
+    by_columns.put_batch(pa.Table.from_pylist(rows))
+    assert by_columns.staleness().keys == (("a", "X"), ("a", "Y"), ("b", "X"))
+    by_function = wp.UpdateQueue(lambda row: row["symbol"] + row["exchange"], "in_place")
+    by_function.put_batch(pa.Table.from_pylist(rows))
+    assert drain(by_columns) == drain(by_function) == [rows[3], rows[1], rows[2]]
+    words = wp.UpdateQueue(str.lower, "fifo")
+    words.put_batch(["Ha", "b", "hA"])
+    assert drain(words) == ["b", "hA"]
+
+
+def test_nan_is_one_key():
+    queue = wp.UpdateQueue("k", "in_place")
+    for n in range(3):
+        queue.put_batch(pa.table({"k": [float("nan")], "n": [n]}))
+    assert [row["n"] for row in drain(queue)] == [2]
+
+
+def test_staleness_follows_the_clock(clock):
+    queue = wp.UpdateQueue("k", "in_place", clock=clock)
+    queue.put({"k": 1})
+    clock.now += 2
+    queue.get()  # waited 2
+    clock.now += 1
+    queue.put({"k": 1})  # one unit before the first result is delivered
+    clock.now += 1
+    queue.done()
+    clock.now += 6
+    # Application: a ramp to 4 until the delivery, then from 1 to 7. Queue: to 2, then 0, then to 7.
+    found = queue.staleness()
+    assert found.of(1) == pytest.approx((8 + 24) / 10)
+    assert found.average_application == found.of(1)
+    assert found.average_queue == pytest.approx((2 + 24.5) / 10)
+
+
+def test_the_cost_is_measured_from_one_get_to_the_next(clock):
+    queue = wp.UpdateQueue("k", cost=1.0, clock=clock)
+    for k, cost in ((1, 5.0), (2, 0.01)):
+        queue.put({"k": k})
+        queue.get()
+        clock.now += cost
+        queue.done()
+    queue.put_batch([{"k": 1}, {"k": 2}])
+    clock.now += 1
+    assert [row["k"] for row in queue.get_batch(2)] == [2, 1]
+
+
+def test_a_timeout_and_the_end():
+    queue = wp.UpdateQueue("k")
+    with pytest.raises(standard.Empty):
+        queue.get(timeout=0.01)
+    queue.put({"k": 1})
+    queue.close()
+    with pytest.raises(QueueClosed, match="nothing more can be put"):
+        queue.put({"k": 2})
+    assert queue.get_batch(10) == [{"k": 1}]
+    with pytest.raises(QueueClosed, match="everything in it was got"):
+        queue.get()
+
+
+def test_what_cannot_be_put_says_why():
+    queue = wp.UpdateQueue("symbol")
+    with pytest.raises(WrongType, match=r"a tuple is a int, but the key 'symbol' is a column\. Put mappings"):
+        queue.put(5)
+    with pytest.raises(UnknownColumn, match="the tuple has no column 'symbol'; it has symbl"):
+        queue.put({"symbl": 1})
+    with pytest.raises(UnknownColumn, match="the table has no column 'symbol'"):
+        queue.put_batch(pa.table({"x": [1]}))
+    with pytest.raises(BadQuery, match="there is no policy 'newest'"):
+        wp.UpdateQueue("symbol", "newest")
+    assert len(queue) == 0
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_producers_and_a_consumer_at_once_lose_no_last_update(policy):
+    queue = wp.UpdateQueue("k", policy)
+    producers, keys, rounds = 3, 40, 150
+    order = {}
+
+    def produce(number):
+        rng = random.Random(number)
+        for n in range(rounds):
+            rows = [{"k": number * keys + rng.randrange(keys), "n": n} for _ in range(rng.randrange(1, 5))]
+            queue.put_batch(rows)
+            order.setdefault(number, []).extend((row["k"], row["n"]) for row in rows)
+
+    threads = [threading.Thread(target=produce, args=(number,)) for number in range(producers)]
+    for thread in threads:
+        thread.start()
+    closer = threading.Thread(target=lambda: ([t.join() for t in threads], queue.close()))
+    closer.start()
+    got = []
+    for row in queue:
+        got.append((row["k"], row["n"]))
+        if len(got) % 50 == 0:
+            time.sleep(0.001)
+    closer.join()
+    put = [pair for number in range(producers) for pair in order[number]]
+    freshness = queue.staleness()
+    assert freshness.puts == len(put)
+    assert freshness.gets == len(got)
+    assert freshness.gets + freshness.lost == len(put)
+    if policy != "shed":
+        assert dict(got) == dict(put)
+    for key in {k for k, _ in got}:  # never an older one after a newer one
+        own = [n for k, n in got if k == key]
+        assert own == sorted(own)
