@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.dataset import dataset
 
 from windowpane.core.aggregates import bind
 from windowpane.core.columns import to_batches, without_views
@@ -300,6 +299,9 @@ class StreamBuilder:
 def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
     """Columns computed from a batch."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    # loads pandas, which takes a second and 46 MB: only where it is used
+    from pyarrow.dataset import dataset  # noqa: PLC0415
+
     return dataset(table).to_table(columns=wanted)
 
 
