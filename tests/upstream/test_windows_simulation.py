@@ -1,10 +1,14 @@
 """The simulated window operator: figure 12, staleness against its definition, and the append baselines."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowpane import errors
 from windowpane.core.upstream.windows import Commit, UpdateWindow
 from windowpane.simulate.overload import Arrivals, arrivals, uniform, zipf
 from windowpane.simulate.overload_windows import (
@@ -97,6 +101,35 @@ def test_staleness_is_what_its_definition_says(window, stream, cost):
         assert found.staleness.application.tolist() == pytest.approx(expected, abs=0.02 * until)
 
 
+@given(window=WINDOWS, stream=STREAMS, cost=st.sampled_from([0.25, 1.0, 2.5]))
+@settings(max_examples=60, deadline=None)
+def test_staleness_of_windows_of_event_time(window, stream, cost):
+    """A window counts from the first tuple of its key at or behind its end, if it holds any."""
+    until = stream.span + 3.0
+    found = simulate_windows(replace(window, timed=True), stream, cost, until=until)
+    rows = list(zip(found.keys.tolist(), found.windows.tolist(), found.done.tolist(), strict=True))
+    for key in range(stream.keys):
+        times = stream.times[stream.ids == key].tolist()
+        closes = {}
+        for window_id in {w for t in times for w in windows_at(window, int(t))}:
+            behind = [t for t in times if int(t) >= window_id * window.slide + window.size]
+            closes[window_id] = min(behind, default=np.inf)
+        total, last = 0.0, -np.inf
+        done = [(at, w) for k, w, at in rows if k == key]
+        assert all(closes[w] <= at for at, w in done)
+        for (begin, last), (end, _) in pairwise([(0.0, -np.inf), *done, (until, None)]):
+            since = min((close for w, close in closes.items() if w > last), default=np.inf)
+            low = max(begin, since)
+            if low < end:
+                total += ((end - since) ** 2 - (low - since) ** 2) / 2
+        assert found.staleness.application[key] * until == pytest.approx(total, abs=1e-6)
+
+
+def windows_at(window, place):
+    near = range((place - window.size) // window.slide, place // window.slide + 1)
+    return [w for w in near if 0 <= place - w * window.slide < window.size]
+
+
 @given(
     window=WINDOWS,
     stream=STREAMS,
@@ -149,6 +182,11 @@ def test_runs_are_the_same_again():
     first, again = (simulate_windows(UpdateWindow(5, 1, Commit.EAGER), stream, 1.0) for _ in range(2))
     assert first.windows.tolist() == again.windows.tolist()
     assert first.done.tolist() == again.done.tolist()
+
+
+def test_append_windows_of_event_time_are_refused():
+    with pytest.raises(errors.BadWindow, match="Use windows that count"):
+        simulate_append_windows(UpdateWindow(2, 1, timed=True), every_unit(5), 1.0)
 
 
 def test_many_keys_fit_the_memory_that_is_set_aside():

@@ -1,7 +1,8 @@
 """An overloaded window operator in virtual time: LAZY, EAGER, and the append windows to compare with.
 
 As in `overload`, the unit of time is the mean time between two tuples of the stream. Windows count tuples of
-their key. A tuple costs `cost` for every window that it is processed for.
+their key, or are of event time, which is then the whole unit in which a tuple comes. A tuple costs `cost` for
+every window that it is processed for.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels.ranks import number_tuples
 from windowpane.core.kernels.update_window_runs import overload
+from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.staleness import Staleness
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue, new_delivered, new_dequeued
-from windowpane.simulate.overload import HEADROOM, Arrivals
-from windowpane.values.errors import OutOfMemory
+from windowpane.simulate.overload import Arrivals
+from windowpane.values.errors import BadWindow, OutOfMemory
 from windowpane.values.freshness import Policy
 
 _PAGE_BYTES = 4096
@@ -50,15 +52,17 @@ def simulate_windows(
 ) -> WindowOutcome:
     """Serve the newest window of each key by policy."""
     end = stream.span if until is None else float(until)
-    slots = _PAGE_BYTES // (8 * _BLOCK)
-    # A key holds at most `most_tuples`, of which the first and the last block may be nearly empty.
-    pages = -(-stream.keys * (window.most_tuples // _BLOCK + 2) // slots) + 1
+    places = np.floor(stream.times).astype(np.int64)
+    most = _most_at_once(places, window.size + window.slide) if window.timed else window.most_tuples
+    # The tuples of a key may leave its first and its last block nearly empty.
+    blocks = min(stream.keys * (most // _BLOCK + 2), len(places) + 2 * stream.keys)
+    pages = blocks * 8 * _BLOCK // _PAGE_BYTES + 2
     queue = WindowQueue(window, PagePool(pages, _PAGE_BYTES), 1, policy=policy, cost=cost, block=_BLOCK)
     queue.grow(stream.keys)
     queue.measure_from(measured)
-    done, work = new_delivered(len(stream.ids)), new_dequeued(window.most_tuples, 1)
-    places = np.zeros((len(stream.ids), 1), np.int64)
-    processed = overload(queue.machine, work, done, stream.ids, places, stream.times, float(cost), end)
+    done, work = new_delivered(len(places)), new_dequeued(most, 1)
+    rows = places.reshape(-1, 1)
+    processed = overload(queue.machine, work, done, stream.ids, rows, stream.times, float(cost), end)
     if processed < 0:
         raise OutOfMemory(f"{pages} pages did not hold the window buffers of {stream.keys} keys.")
     n = int(done.filled[0])
@@ -66,6 +70,12 @@ def simulate_windows(
         done.keys[:n], done.windows[:n], done.committed[:n], done.times[:n],
         processed, queue.most_held, queue.staleness(end),
     )  # fmt: skip
+
+
+def _most_at_once(places: Ints, length: int) -> int:
+    """How many tuples there are in the fullest stretches of this length, two for what a key may hold."""
+    ends = np.searchsorted(places, places + length, side="left")
+    return 2 * int((ends - np.arange(len(places))).max(initial=1))
 
 
 def simulate_append_windows(
@@ -80,8 +90,11 @@ def simulate_append_windows(
 ) -> WindowOutcome:
     """Process every window of every key, or with `shed` a random share of them that the operator can take.
 
-    Tuples wait in arrival order. One that lies in several open windows is processed for each of them.
+    Tuples wait in arrival order. One that lies in several open windows is processed for each of them. Only
+    for windows that count tuples.
     """
+    if window.timed:
+        raise BadWindow("append windows of event time are not simulated. Use windows that count tuples.")
     end = stream.span if until is None else float(until)
     counts = np.bincount(stream.ids, minlength=stream.keys)
     started = -(-counts // window.slide)
@@ -115,7 +128,7 @@ def window_staleness(
     measured: float,
     until: float,
 ) -> Staleness:
-    """Application staleness from what was delivered: keys, windows and times, in the order of time.
+    """Application staleness of windows that count, from what was delivered: keys, windows, times in order.
 
     At any time it is the age of the first window after the last delivered one that has arrived in full.
     Queue staleness is not known (NaN).
