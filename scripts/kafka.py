@@ -182,7 +182,7 @@ def _settings(folder: Path, port: int, controller: int) -> str:
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder / "data"),
-        "num.partitions": "2",
+        "num.partitions": "1",
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",

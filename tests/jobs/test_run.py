@@ -116,3 +116,36 @@ def test_errors_of_spark_and_the_sink_are_told_with_their_line(spark, tmp_path):
         (tmp_path / "job.yaml").write_text(text, "utf-8")
         with pytest.raises(BadJob, match=rf"job\.yaml:{line}: (?s:.*){words}"):
             run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None)
+
+
+class Slow:
+    """A streaming query that Spark gives up twice, as on a busy machine; then it goes on to its end."""
+
+    name, lastProgress, isActive = "files", None, False  # noqa: N815 - as Spark calls it
+
+    def __init__(self, error):
+        self._error = error
+
+    def exception(self):
+        return self._error
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize(("words", "starts"), [("Python worker failed to connect back.", 3), ("oh no", 1)])
+def test_a_query_whose_worker_was_slow_to_start_is_started_again(tmp_path, monkeypatch, words, starts):
+    from windowpane.jobs import run as running
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "job.yaml").write_text(JOB + "trigger: available_now\n", "utf-8")
+    job = load(tmp_path / "job.yaml")
+    left = [Slow(RuntimeError(words)), Slow(RuntimeError(words)), Slow(None)]
+    monkeypatch.setattr(running, "start", lambda *_: left.pop(0))
+    monkeypatch.setattr(running, "answers", lambda *_: [(job.queries[0], None)])
+    if starts == 1:
+        with pytest.raises(running.JobFailed, match="query 'files': oh no"):
+            running.run(job, None, threading.Event(), lambda _: None)
+    else:
+        assert running.run(job, None, threading.Event(), lambda _: None) == running.FINISHED
+    assert len(left) == 3 - starts

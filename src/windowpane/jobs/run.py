@@ -12,7 +12,7 @@ from typing import Any
 
 from windowpane.jobs.build import answers, sparks
 from windowpane.jobs.document import BadJob
-from windowpane.jobs.job import Job
+from windowpane.jobs.job import Job, QuerySpec
 from windowpane.jobs.show import Progress
 from windowpane.jobs.watch import Watch
 from windowpane.jobs.write import start, write_once
@@ -24,6 +24,9 @@ FINISHED, FAILED, BAD_JOB, INTERRUPTED = 0, 1, 2, 130
 GRACE = 9.0
 """Seconds that a stop may take before the process ends itself; the checkpoint is safe either way."""
 _LOOK = 0.2
+_SLOW = ("Python worker failed to connect back",)
+"""How Spark says that a Python worker took more than ten seconds to start, a limit that no setting moves."""
+_STARTS = 5
 
 Report = Callable[[Sequence[Progress]], None]
 
@@ -71,25 +74,43 @@ def run(job: Job, session: Any, stop: threading.Event, report: Report) -> int:
         raise JobFailed(reason(error)) from error
 
 
-def _stream(job: Job, built: Sequence[tuple[Any, Any]], stop: threading.Event, report: Report) -> int:
-    running: list[Any] = []
+def _stream(job: Job, built: Sequence[tuple[QuerySpec, Any]], stop: threading.Event, report: Report) -> int:
+    running: list[_Running] = []
     try:
         for spec, frame in built:
-            running.append(sparks(spec.sink.node or spec.node, partial(start, job, spec, frame)))
-        watches = [Watch(query) for query in running]
-        while any(query.isActive for query in running) and not stop.wait(_LOOK):
-            report([watch.look() for watch in watches])
-            _raise_failures(running)
-        _raise_failures(running)
-        report([watch.look() for watch in watches])
+            running.append(_Running(job, spec, frame))
+        over = False
+        while not over:
+            stopped = stop.wait(_LOOK)
+            report([one.watch.look() for one in running])
+            active = any(one.query.isActive for one in running)  # asked first: what ends later is seen later
+            again = [not stopped and one.started_again() for one in running]
+            over = stopped or not (active or any(again))
+        report([one.watch.look() for one in running])
         return INTERRUPTED if stop.is_set() else FINISHED
     finally:
-        for query in running:
-            query.stop()
+        for one in running:
+            one.query.stop()
 
 
-def _raise_failures(running: Sequence[Any]) -> None:
-    for query in running:
-        error = query.exception()
-        if error is not None:
-            raise JobFailed(f"query {query.name!r}: {reason(error)}") from error
+class _Running:
+    """A query that runs, and is started again where Spark gave it up only because the machine is slow."""
+
+    def __init__(self, job: Job, spec: QuerySpec, frame: Any) -> None:
+        self._job = job
+        self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame))
+        self._starts = 1
+        self.query = self._start()
+        self.watch = Watch(self.query)
+
+    def started_again(self) -> bool:
+        """Raise what made the query fail; True where to go on from the checkpoint was all it took."""
+        error = self.query.exception()
+        if error is None:
+            return False
+        slow = any(words in str(error) for words in _SLOW)
+        if not slow or self._job.checkpoint is None or self._starts >= _STARTS:
+            raise JobFailed(f"query {self.query.name!r}: {reason(error)}") from error
+        self._starts += 1
+        self.query = self.watch.query = self._start()
+        return True
