@@ -26,6 +26,7 @@ from windowpane.planner.compile import compile_plan
 from windowpane.planner.spill import explain_memory
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, wrong_type
+from windowpane.values.freshness import policy_of
 from windowpane.values.punctuation import LONGEST, Policy, delay, manual, marker_of, need_policy, ordered
 from windowpane.values.sizes import Memory, budget_of
 from windowpane.values.windows import Rows, Window
@@ -286,6 +287,29 @@ class StreamBuilder:
 
         return lazily()
 
+    def latest(
+        self, key: str | Iterable[str] | None = None, *, policy: str = "freshest", budget: Duration = "1 s"
+    ) -> Latest:
+        """Only the newest row of each key, for a function that cannot keep up: an update queue.
+
+        Args:
+            key: what a row updates (default: the stream's keys).
+            policy: which key is served next: `freshest`, `in_place`, `linecutting` or `fifo`; `append` and
+                `shed` keep every row; `switch` keeps every row until the function falls behind.
+            budget: the time that the function may take in each bucket and micro-batch.
+        """
+        keys = self.node.keys if key is None else _names(key)
+        if not keys:
+            raise BadQuery("latest() needs a key: the columns that say what a row updates.")
+        self.node.require(*keys)
+        _check_keys(self.node, keys)
+        length = _length("budget", budget)
+        if length == 0:
+            raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")
+        if policy != "switch":
+            policy_of(policy)
+        return Latest(self, keys, policy, length)
+
     def window(self, *windows: Window, keys: str | Iterable[str] | None = None) -> Windowed:
         """Put one or several windows on the stream; `keys` replaces the stream's own grouping."""
         for window in windows:
@@ -294,6 +318,52 @@ class StreamBuilder:
         chosen = self.node.keys if keys is None else _names(keys)
         _check_keys(self.node, chosen)
         return Windowed(self, tuple(windows), chosen)
+
+
+@dataclass(frozen=True)
+class Latest:
+    """An update queue; `apply` says what is done with the rows that it serves."""
+
+    stream: StreamBuilder
+    keys: tuple[str, ...]
+    policy: str
+    budget: int
+
+    def apply(
+        self, function: Callable[[Any], Any], schema: pa.Schema | str, *, name: str = "latest"
+    ) -> LatestQuery:
+        """Call `function` with pandas frames of newest rows, one per key; it returns a frame.
+
+        `schema` has the columns that it returns: an Arrow schema, or text as Spark takes it.
+        """
+        if not callable(function):
+            raise BadQuery(f"apply({function!r}): give a function that takes and returns a pandas DataFrame.")
+        return LatestQuery(self.stream, self.keys, self.policy, self.budget, function, schema, name)
+
+
+@dataclass(frozen=True)
+class LatestQuery:
+    """An update queue with the function behind it, ready to run on Spark."""
+
+    stream: StreamBuilder
+    keys: tuple[str, ...]
+    policy: str
+    budget: int
+    function: Callable[[Any], Any]
+    schema: pa.Schema | str
+    name: str = "latest"
+
+    def to_spark(self, what: str = "answers", **options: Any) -> Any:
+        """What the function returned, or the `staleness` of the keys that were served, as a DataFrame.
+
+        The options `buckets` and `control` are those of `Query.to_spark`; `windowpane.spark.finish` has
+        everything served that still waits.
+        """
+        if self.stream.source.foreign is None:
+            raise BadQuery("this stream is no Spark DataFrame. In one process use wp.UpdateQueue.")
+        if what not in ("answers", "staleness"):
+            raise BadQuery(f"to_spark({what!r}): there is no such output. Use 'answers' or 'staleness'.")
+        return RUNTIMES["latest_to_spark"](self, what, **options)
 
 
 def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
@@ -404,24 +474,39 @@ def need_query(given: object) -> None:
         raise BadQuery(f"{type(given).__name__} is no query. Give what .window(...).agg(...) returns.")
 
 
-def need_spark(query: Query) -> None:
+def need_spark(query: object) -> None:
     """Fail unless Spark runs the query."""
     need_query(query)
+    assert isinstance(query, Query)
     if not query.source.on_spark:
         raise BadQuery("this stream is no Spark DataFrame. Use .run() or .start() instead.")
 
 
-def to_spark(*queries: Query, late: bool = False, rejects: bool = False, **options: Any) -> Any:
-    """Several queries over one Spark DataFrame in one pass, whatever their keys.
+def to_spark(*queries: Query | LatestQuery, late: bool = False, rejects: bool = False, **options: Any) -> Any:
+    """Several queries over one Spark DataFrame in one pass, whatever their keys; or several update queues.
 
     Gives `windowpane.spark.Outputs`: one DataFrame of tagged payloads, and the way to split a micro-batch of
     it into a DataFrame for each query and, if wanted, for the `late` rows and the `rejects`. The options are
     those of `Query.to_spark`.
     """
+    queues = [query for query in queries if isinstance(query, LatestQuery)]
+    if queues:
+        return _queues_to_spark(queues, len(queries), strays=late or rejects, **options)
+    windows = [query for query in queries if isinstance(query, Query)]
     for query in queries:
         need_spark(query)
-    together(queries)
-    return RUNTIMES["all_to_spark"](queries, late=late, rejects=rejects, **options)
+    return RUNTIMES["all_to_spark"](windows, late=late, rejects=rejects, **options)
+
+
+def _queues_to_spark(queues: Sequence[LatestQuery], given: int, *, strays: bool, **options: Any) -> Any:
+    names = [queue.name for queue in queues]
+    if len(queues) < given or any(queue.stream != queues[0].stream for queue in queues) or strays:
+        raise BadQuery(
+            "update queues run together only with queues over the same stream; run the others apart."
+        )
+    if len(set(names)) < len(names):
+        raise BadQuery("two queues have one name. Give each its own: .apply(..., name='...').")
+    return RUNTIMES["all_latest_to_spark"](queues, **options)
 
 
 def together(queries: Sequence[Query]) -> tuple[Plan, Source]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
@@ -20,7 +21,7 @@ from windowpane.core.operator import Operator
 from windowpane.core.partials.counts import plain
 from windowpane.core.rows import Rows
 from windowpane.plan.nodes import Stream
-from windowpane.spark.envelope import SEEN, read_batches
+from windowpane.spark.envelope import SEEN, read_batches, tagged
 from windowpane.spark.fold import read_slices
 from windowpane.spark.parts import Part
 from windowpane.spark.progress import Progress
@@ -104,6 +105,14 @@ class Bucket:
             found.include(f"{i}:", operator.blocks())
         return found
 
+    def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
+        """Take a micro-batch in; its outputs as a tagged frame, with notes on rows, state and bound."""
+        tables, counts = self.step(received, end=end)
+        answers = sum(table.num_rows for found in tables.values() for table in found)
+        bound = int(ALWAYS) if end else self.progress.bound
+        notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
+        return tagged(tables, notes)
+
     @property
     def nbytes(self) -> int:
         """Memory held by the state."""
@@ -119,7 +128,7 @@ class Bucket:
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
             early = any(query.emit == "update" for query in part.plan.queries)
-            moment = Moment(before, bound, self.stream.lateness, early)
+            moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
             found = _Sorted(received.payloads.get(i, []), part, before, limit)
             tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment)
             if i == 0:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Ints, Tuples
+from windowpane.core.arrays import Column, Ints, Tuples
 from windowpane.core.blocks import read_rows, write_rows
-from windowpane.core.columns import read_column
+from windowpane.core.columns import is_text, read_column
 from windowpane.core.fold import fold
+from windowpane.core.interner import Interner
 from windowpane.core.keys import KeyIndex
 from windowpane.core.rows import Layout, Rows, stack
 from windowpane.core.slices import SliceTable
@@ -39,7 +40,7 @@ class Folder:
         """Fold rows in; nothing is sent yet."""
         how = self._how
         key = self._index.encode([batch.column(name) for name in how.grouping], batch.num_rows)
-        columns = {name: read_column(batch.column(name), name) for name in how.columns}
+        columns = {name: _read(batch.column(name), name) for name in how.columns}
         tuples = Tuples(time, key, columns)
         rows = fold(how.layout, tuples, time, how.edges, len(self._index), rising=False)
         self._table = self._table.insert(rows)
@@ -70,6 +71,11 @@ class Folder:
                 payloads.append(b"".join((_CUT.pack(len(names)), names, block)))
                 labels.append(self._labels[b])
         yield envelopes(labels, self._number, payloads)
+
+
+def _read(array: pa.Array, name: str) -> Column:
+    """A column for partials that hold no texts: of a text they need its hash or that it is there."""
+    return read_column(array, name, Interner(array.type) if is_text(array.type) else None)
 
 
 def read_slices(payloads: Sequence[bytes], layout: Layout) -> tuple[list[pa.Array], Rows]:

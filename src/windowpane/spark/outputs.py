@@ -8,61 +8,46 @@ counts, which Spark observes; a last step without a shuffle turns the payloads o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.types import StructType
 
 from windowpane.core.arrays import ALWAYS, NEVER
-from windowpane.spark.bucket import Counts
-from windowpane.spark.envelope import read_batches, write_batch
+from windowpane.spark.envelope import read_batches
 
 COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead")
-TAGGED_DDL = (
-    "output string, payload binary, answers bigint, "
-    + ", ".join(f"{name} bigint" for name in COUNTS)
-    + ", bound bigint, state_bytes bigint"
-)
+SUMMED = ("answers", *COUNTS, "state_bytes")
+LARGEST = ("bound",)
 OBSERVED = "windowpane"
-_MOST_ROWS = 1 << 16
-"""Rows in one payload."""
 
 
-def tagged(
-    tables: Mapping[str, list[pa.Table]], counts: Counts, bound: int, state_bytes: int
-) -> pd.DataFrame:
-    """The outputs of one bucket in one micro-batch, in the columns of TAGGED_DDL."""
-    names: list[str | None] = []
-    payloads: list[bytes | None] = []
-    answers = 0
-    for name, found in tables.items():
-        for table in found:
-            answers += table.num_rows
-            for at in range(0, table.num_rows, _MOST_ROWS):
-                names.append(name)
-                payloads.append(write_batch(table.slice(at, _MOST_ROWS).combine_chunks()))
-    noted = {"answers": answers, **asdict(counts), "bound": bound, "state_bytes": state_bytes}
-    blank = [None] * len(names)
-    columns = {name: pd.array([*blank, value], dtype="Int64") for name, value in noted.items()}
-    return pd.DataFrame({"output": [*names, None], "payload": [*payloads, None], **columns})
+def tagged_ddl(notes: Sequence[str]) -> str:
+    """The columns of a tagged frame that has these notes."""
+    return ", ".join(["output string", "payload binary", *(f"{name} bigint" for name in notes)])
 
 
-def observed(frame: DataFrame, token: str) -> DataFrame:
-    """The tagged frame, with its counts told in the progress of the streaming query."""
-    sums = [F.sum(name).alias(name) for name in ("answers", *COUNTS, "state_bytes")]
-    return frame.observe(f"{OBSERVED} {token}", *sums, F.max("bound").alias("bound"))
+TAGGED_DDL = tagged_ddl((*SUMMED, *LARGEST))
+
+
+def observed(
+    frame: DataFrame, token: str, summed: Sequence[str] = SUMMED, largest: Sequence[str] = LARGEST
+) -> DataFrame:
+    """The tagged frame, with its notes told in the progress of the streaming query."""
+    sums = [F.sum(name).alias(name) for name in summed]
+    return frame.observe(f"{OBSERVED} {token}", *sums, *(F.max(name).alias(name) for name in largest))
 
 
 def counts_of(progress: Any) -> dict[str, int | None]:
     """The counts of a micro-batch from the progress that Spark reports of it.
 
     Rows `kept`, `late`, `markers` and rejected by reason, the `answers`, the `bound` (None: nothing is
-    promised yet, or the stream ended) and `state_bytes`. Several windowpane frames in one query are summed.
+    promised yet, or the stream ended) and `state_bytes`; of update queues what `Latest` tells. Several
+    windowpane frames in one query are summed.
     """
     document = json.loads(progress.json) if hasattr(progress, "json") else progress
     found: dict[str, int | None] = {}
@@ -71,6 +56,8 @@ def counts_of(progress: Any) -> dict[str, int | None]:
             for key, value in metrics.items():
                 if key == "bound":
                     found[key] = value if value not in (None, NEVER, ALWAYS) else None
+                elif key == "oldest_us":
+                    found[key] = max(found.get(key) or 0, value or 0)
                 else:
                     found[key] = (found.get(key) or 0) + (value or 0)
     return found

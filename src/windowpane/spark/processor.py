@@ -9,29 +9,62 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from windowpane.core.lane_blocks import Blocks
-from windowpane.plan.fingerprint import fingerprint, need_same
-from windowpane.plan.nodes import Plan
-from windowpane.spark.bucket import Bucket, Received, Work
-from windowpane.spark.outputs import tagged
+from windowpane.spark.bucket import Received
 from windowpane.values.errors import BadState
 
 FORMAT = 2
-_RECENT: dict[tuple[str, Any], tuple[str, Bucket, dict[str, str]]] = {}
+
+
+class Stateful(Protocol):
+    """A bucket as the processor sees it."""
+
+    def header(self) -> dict[str, Any]:
+        """What is stored beside the blocks; taken after `blocks`."""
+
+    def blocks(self) -> Blocks:
+        """The state."""
+
+    def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
+        """Go on from stored state."""
+
+    def answer(self, received: Received) -> pd.DataFrame:
+        """Take a micro-batch in; its outputs as a tagged frame."""
+
+
+class Program(Protocol):
+    """What runs in the buckets; it is sent to the workers."""
+
+    @property
+    def sharing(self) -> str:
+        """How rows are shared out, in words; state is only good for the same sharing."""
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on."""
+
+    def need_same(self, stored: dict[str, Any]) -> None:
+        """Fail with the difference unless the stored identity is this one."""
+
+    def bucket(self) -> Stateful:
+        """A bucket that has seen nothing."""
+
+
+Recent = tuple[str, Stateful, dict[str, str]]
+_RECENT: dict[tuple[str, Any], Recent] = {}
 """Per query and bucket: the newest header that this worker knows, the bucket, and its blocks' digests."""
 _MOST_RECENT = 64
 
 
-class WindowProcessor(StatefulProcessor):
-    """Runs a plan on the buckets of one task."""
+class Processor(StatefulProcessor):
+    """Runs a program in the buckets of one task."""
 
-    def __init__(self, plan: Plan, work: Work, sharing: str, token: str) -> None:
-        self._plan, self._work, self._sharing, self._token = plan, work, sharing, token
+    def __init__(self, program: Program, token: str) -> None:
+        self._program, self._token = program, token
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark calls this once per task."""
@@ -49,26 +82,24 @@ class WindowProcessor(StatefulProcessor):
         for frame in rows:
             received.add(frame["part"], frame["payload"])
         bucket, digests, version = self._load(key)
-        tables, counts = bucket.step(received)
+        answers = bucket.answer(received)
         self._store(key, bucket, digests, version + 1)
-        yield tagged(tables, counts, bucket.progress.bound, bucket.nbytes)
+        yield answers
 
-    def _load(self, key: Any) -> tuple[Bucket, dict[str, str], int]:
+    def _load(self, key: Any) -> tuple[Stateful, dict[str, str], int]:
         stored = self._header.get()
         if stored is None:
-            return Bucket(self._work), {}, 0
+            return self._program.bucket(), {}, 0
         recent = _RECENT.pop((self._token, key), None)
         header = json.loads(stored[0])
         if recent is not None and recent[0] == stored[0]:
             return recent[1], recent[2], int(header["version"])
         self._check(header)
-        bucket = Bucket(self._work)
+        bucket = self._program.bucket()
         bucket.restore(header, self._stored(header["digests"], recent))
         return bucket, header["digests"], int(header["version"])
 
-    def _stored(
-        self, digests: dict[str, str], recent: tuple[str, Bucket, dict[str, str]] | None
-    ) -> Mapping[str, bytes]:
+    def _stored(self, digests: dict[str, str], recent: Recent | None) -> Mapping[str, bytes]:
         """The blocks in the state store; those that an older bucket of this worker has are not read."""
         if recent is None:
             return {name[0]: bytes(data[0]) for name, data in self._blocks.iterator()}
@@ -83,14 +114,15 @@ class WindowProcessor(StatefulProcessor):
     def _check(self, header: dict[str, Any]) -> None:
         if header["format"] != FORMAT:
             raise BadState(f"the state has format {header['format']}; this version reads {FORMAT}.")
-        need_same(header["plan"], self._plan)
-        if header["sharing"] != self._sharing:
+        self._program.need_same(header["plan"])
+        if header["sharing"] != self._program.sharing:
             raise BadState(
-                f"the state was written with rows shared out {header['sharing']}, but now {self._sharing}: "
+                f"the state was written with rows shared out {header['sharing']}, but now "
+                f"{self._program.sharing}: "
                 "keys would not find their state. Restart with as many buckets (shuffle partitions) as then."
             )
 
-    def _store(self, key: Any, bucket: Bucket, digests: dict[str, str], version: int) -> None:
+    def _store(self, key: Any, bucket: Stateful, digests: dict[str, str], version: int) -> None:
         blocks = bucket.blocks()
         put, gone = blocks.changed(digests)
         for name, data in put.items():
@@ -100,8 +132,8 @@ class WindowProcessor(StatefulProcessor):
         header = {
             "format": FORMAT,
             "version": version,
-            "plan": fingerprint(self._plan),
-            "sharing": self._sharing,
+            "plan": self._program.identity(),
+            "sharing": self._program.sharing,
             "digests": dict(blocks.digests),
             **bucket.header(),
         }

@@ -40,6 +40,11 @@ class Progress:
         """No later row is below this."""
         return self._clock.bound
 
+    @property
+    def high(self) -> int:
+        """The largest time that has a place, of all buckets; NEVER if there is none."""
+        return self._clock.high
+
     def take(self, seen: Seen) -> int:
         """Move on; gives the smallest time that is too far ahead in this micro-batch (ALWAYS: none is)."""
         runs = sorted(seen.runs, key=lambda run: run[1])

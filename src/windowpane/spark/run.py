@@ -12,17 +12,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
-from windowpane.core.arrays import ALWAYS, NEVER
+from windowpane.core.arrays import NEVER
 from windowpane.core.results import flattened
+from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
 from windowpane.query import RUNTIMES, Query, Source, together
 from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
-from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output, tagged
+from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output
 from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, parts_of
-from windowpane.spark.processor import WindowProcessor
+from windowpane.spark.processor import Processor
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat
@@ -42,6 +43,27 @@ class Wanted:
     control: str | Path | None = None
     answers: bool = True
     strays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowProgram:
+    """Windows of a plan in every bucket."""
+
+    plan: Plan
+    work: Work
+    sharing: str
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on."""
+        return fingerprint(self.plan)
+
+    def need_same(self, stored: dict[str, Any]) -> None:
+        """Fail with the difference unless the stored plan is this one."""
+        need_same(stored, self.plan)
+
+    def bucket(self) -> Bucket:
+        """A bucket that has seen nothing."""
+        return Bucket(self.work)
 
 
 def schema_of(frame: DataFrame) -> pa.Schema:
@@ -114,7 +136,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
         packed = packed.union(by_hand(session, wanted.control, labels))
     types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
     known = replace(plan, stream=replace(plan.stream, types=types))
-    processor = WindowProcessor(known, work, packer.sharing(), token)
+    processor = Processor(WindowProgram(known, work, packer.sharing()), token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(processor, TAGGED_DDL, "append", "none")
     return observed(answers, token[:8])
 
@@ -147,10 +169,7 @@ def _whole(work: Work) -> Callable[[Any], Any]:
     """The batch job: a bucket takes everything in at once and closes every window."""
 
     def run(frame: Any) -> Any:
-        received = Received().add(frame["part"], frame["payload"])
-        bucket = Bucket(work)
-        tables, counts = bucket.step(received, end=True)
-        return tagged(tables, counts, int(ALWAYS), bucket.nbytes)
+        return Bucket(work).answer(Received().add(frame["part"], frame["payload"]), end=True)
 
     return run
 

@@ -1,0 +1,260 @@
+"""Update queues in buckets: the newest row of each key waits until the function has time for it.
+
+This is the whole of the operator but for Spark. Times of arrival and service are seconds of a given clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from windowpane.core.arrays import NEVER, Ints
+from windowpane.core.columns import read_time
+from windowpane.core.keys import KeyIndex
+from windowpane.core.lane_blocks import Blocks, Reader, Writer
+from windowpane.core.snapshot import read_keys
+from windowpane.core.upstream.append import AppendQueue, queue_of
+from windowpane.core.upstream.operators import last_of_key
+from windowpane.core.upstream.queue import KeyQueue
+from windowpane.spark.envelope import read_batches, write_batch
+from windowpane.values.errors import WrongType
+from windowpane.values.freshness import Policy
+
+Function = Callable[[pd.DataFrame], pd.DataFrame]
+Clock = Callable[[], float]
+AnyQueue = KeyQueue | AppendQueue
+_ROWS = 4096
+_FIRST = 8
+"""Rows of the first call, before anything is known of its cost."""
+SWITCH = "switch"
+
+
+@dataclass(frozen=True)
+class QueueSpec:
+    """An update queue with the function behind it; `budget`: seconds for each bucket and micro-batch.
+
+    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    time: str
+    policy: str
+    budget: float
+    function: Function
+    schema: pa.Schema
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether tasks must send every row, not only the newest of each key."""
+        return self.policy == SWITCH or Policy(self.policy).keeps_all
+
+
+@dataclass
+class Notes:
+    """What happened in one micro-batch: rows that came, were served, overwritten or shed, or came too old.
+
+    `staleness_us` is the sum over the keys of their average application staleness.
+    """
+
+    updates: int = 0
+    served: int = 0
+    lost: int = 0
+    outdated: int = 0
+    waiting: int = 0
+    keys: int = 0
+    staleness_us: int = 0
+    oldest_us: int = 0
+
+
+@dataclass
+class Fresh:
+    """One queue in one bucket."""
+
+    spec: QueueSpec
+    types: tuple[tuple[str, pa.DataType], ...]
+    queue: AnyQueue | None = None
+    held: pa.Table | None = None
+    numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    newest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    next: int = 0
+
+    def __post_init__(self) -> None:
+        kinds = dict(self.types)
+        self.index = KeyIndex(self.spec.keys, [kinds[name] for name in self.spec.keys])
+
+    def step(
+        self, payloads: list[bytes], clock: Clock, *, drain: bool = False
+    ) -> tuple[dict[str, list[pa.Table]], Notes]:
+        """Take rows in, and call the function while there is budget (`drain`: until none waits)."""
+        notes = Notes()
+        self.queue = self._ready(clock())
+        self._take_in(payloads, self.queue, clock(), notes)
+        queue = self.queue
+        answers, served = self._serve(queue, clock, np.inf if drain else self.spec.budget, notes)
+        now = clock()
+        stale = queue.staleness(now)
+        notes.waiting, notes.keys = len(queue), queue.keys
+        notes.staleness_us = int(np.nan_to_num(stale.application).sum() * 1e6)
+        notes.oldest_us = int(max(now - queue.oldest(), 0.0) * 1e6) if len(queue) else 0
+        ids = np.unique(served)
+        columns = [*self.index.values(ids), pa.array(stale.queue[ids]), pa.array(stale.application[ids])]
+        table = pa.Table.from_arrays(columns, schema=staleness_schema(self.spec, self.index))
+        return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(ids) else []}, notes
+
+    def _ready(self, now: float) -> AnyQueue:
+        """The queue; one that switched keeps every row again once nothing waits."""
+        switched = self.spec.policy == SWITCH and isinstance(self.queue, KeyQueue)
+        if self.queue is None or (switched and len(self.queue) == 0):
+            policy = Policy.APPEND if self.spec.policy == SWITCH else self.spec.policy
+            return queue_of(policy, cost=0.001, began=now)
+        return self.queue
+
+    def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, notes: Notes) -> None:
+        batches = [batch for payload in payloads for batch in read_batches(payload) if batch.num_rows]
+        if not batches:
+            return
+        table = pa.Table.from_batches(batches).combine_chunks()
+        time = read_time(table[self.spec.time], self.spec.time)[0]
+        ids = self.index.encode([table[name] for name in self.spec.keys], table.num_rows)
+        self.newest = np.append(self.newest, np.full(len(self.index) - len(self.newest), NEVER))
+        notes.updates = len(ids)
+        if isinstance(queue, KeyQueue):
+            at = last_of_key(ids, time)
+            at = at[time[at] >= self.newest[ids[at]]]  # a result is never older than the one before it
+            notes.outdated = int((time < self.newest[ids]).sum())
+        else:
+            at = np.argsort(time, kind="stable")
+        before = len(queue)
+        self.newest[ids[at]] = np.maximum(self.newest[ids[at]], time[at])
+        rows = np.arange(self.next, self.next + len(at))
+        self.next += len(at)
+        queue.enqueue(ids[at], np.full(len(at), now), rows)
+        notes.lost = notes.updates - notes.outdated - (len(queue) - before)
+        some = table.take(pa.array(at))
+        self.held = some if self.held is None else pa.concat_tables([self.held, some])
+        self.numbers = np.append(self.numbers, rows)
+        self._drop_gone()
+        if self.spec.policy == SWITCH:
+            self._collapse(queue, now, notes)
+
+    def _collapse(self, queue: AnyQueue, now: float, notes: Notes) -> None:
+        """Keep only the newest of each key once the line is longer than the budget can serve."""
+        held, cost = self.held, self._cost(queue)
+        if isinstance(queue, KeyQueue) or held is None or len(queue) * cost <= self.spec.budget:
+            return
+        ids = self.index.encode([held[name] for name in self.spec.keys], held.num_rows)
+        at = last_of_key(ids, read_time(held[self.spec.time], self.spec.time)[0])
+        self.queue = KeyQueue(Policy.FRESHEST, cost=cost, began=now)
+        self.queue.enqueue(ids[at], np.full(len(at), now), self.numbers[at])
+        notes.lost += len(queue) - len(self.queue)
+        self._drop_gone()
+
+    @staticmethod
+    def _cost(queue: AnyQueue) -> float:
+        known = queue.arrays()["cost"]
+        known = known[known > 0]
+        return float(known.mean()) if len(known) else 0.001
+
+    def _serve(
+        self, queue: AnyQueue, clock: Clock, budget: float, notes: Notes
+    ) -> tuple[list[pa.Table], Ints]:
+        """Calls of some rows each, as many as fit; their costs are learned."""
+        began = clock()
+        answers: list[pa.Table] = []
+        served: list[Ints] = []
+        limit, spent = _FIRST, 0.0
+        while len(queue) and spent < budget:
+            start = clock()
+            taken = queue.take(start, limit=limit)
+            if not len(taken):
+                break
+            answers.append(self._call(taken.rows))
+            end = clock()
+            each = max(end - start, 1e-9) / len(taken)
+            queue.learn(taken.ids, np.full(len(taken), each))
+            queue.deliver(taken.ids, np.full(len(taken), end))
+            served.append(taken.ids)
+            notes.served += len(taken)
+            spent = end - began
+            room = (budget - spent) / each if np.isfinite(budget) else float(_ROWS)
+            limit = int(min(max(room / 4, 1.0), _ROWS))
+        self._drop_gone()
+        return answers, np.concatenate(served) if served else np.empty(0, np.int64)
+
+    def _call(self, rows: Ints) -> pa.Table:
+        assert self.held is not None
+        at = np.searchsorted(self.numbers, rows)
+        given = self.held.take(pa.array(at)).to_pandas()
+        made = self.spec.function(given)
+        if not isinstance(made, pd.DataFrame):
+            found = type(made).__name__
+            raise WrongType(f"the function of {self.spec.name!r} gave a {found}. Return a DataFrame.")
+        missing = [name for name in self.spec.schema.names if name not in made.columns]
+        if missing:
+            raise WrongType(f"the function of {self.spec.name!r} gave no column {missing[0]!r}.")
+        return pa.Table.from_pandas(
+            made[self.spec.schema.names], schema=self.spec.schema, preserve_index=False
+        )
+
+    def _drop_gone(self) -> None:
+        """Forget rows that were served or overwritten."""
+        if self.held is None or self.queue is None:
+            return
+        keep = np.isin(self.numbers, self.queue.waiting_rows())
+        if not bool(keep.all()):
+            self.held = self.held.filter(pa.array(keep)).combine_chunks()
+            self.numbers = self.numbers[keep]
+
+    def store(self, number: int, blocks: Blocks) -> dict[str, Any]:
+        """Put the state into blocks; gives what is stored beside them."""
+        parts: dict[str, list[str]] = {}
+        write = Writer(f"queue {number}", blocks, parts)
+        write.blocks("keys", self.index.blocks())
+        write.arrays("newest", {"newest": self.newest})
+        write.arrays("numbers", {"numbers": self.numbers})
+        held = pa.table({}) if self.held is None else self.held
+        pieces = range(0, held.num_rows, _ROWS)
+        rows = {f"{at:012d}": write_batch(held.slice(at, _ROWS).combine_chunks()) for at in pieces}
+        write.blocks("held", rows)
+        arrays = {} if self.queue is None else self.queue.arrays()
+        small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
+        line = {name: arrays.pop(name) for name in list(arrays) if name.startswith("line ")}
+        for part, columns in (("by key", arrays), ("line", line)):
+            if columns:
+                write.arrays(part, columns)
+        return {
+            "parts": parts,
+            "digests": {name: blocks.digests[name] for names in parts.values() for name in names},
+            "policy": None if self.queue is None else self.queue.policy.value,
+            "small": small,
+            "columns": {"by key": list(arrays), "line": list(line)},
+            "next": self.next,
+        }
+
+    def restore(self, number: int, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
+        """Go on from what `store` gave."""
+        read = Reader(f"queue {number}", blocks, header)
+        self.index = read_keys(self.index.names, self.index.types, read)
+        self.next = int(header["next"])
+        self.newest = read.arrays("newest", {"newest": self.newest})["newest"]
+        self.numbers = read.arrays("numbers", {"numbers": self.numbers})["numbers"]
+        held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
+        self.held = pa.Table.from_batches(held).combine_chunks() if held else None
+        if header["policy"] is not None:
+            arrays = {name: np.array(values) for name, values in header["small"].items()}
+            for part, columns in header["columns"].items():
+                arrays |= read.arrays(part, dict.fromkeys(columns, np.empty(0, np.int64)))
+            kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
+            self.queue = kind.restore(header["policy"], arrays)
+
+
+def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
+    """The columns of the staleness of keys: averages in seconds since the key's queue began."""
+    keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
+    return pa.schema([*keys, ("queue_staleness", pa.float64()), ("application_staleness", pa.float64())])

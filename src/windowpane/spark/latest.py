@@ -1,0 +1,194 @@
+"""Latest: update queues on Spark. An expensive function is called for the keys that the budget allows.
+
+Tasks send the newest row of each key (all rows where the policy keeps them) to the key's bucket. What is not
+served waits in state and is overwritten by newer rows. A clock beside the data makes micro-batches while
+none comes, so that the last updates are served too.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from windowpane.core.arrays import ALWAYS, Ints
+from windowpane.core.keys import KeyIndex
+from windowpane.core.lane_blocks import Blocks
+from windowpane.core.upstream.operators import last_of_key
+from windowpane.plan.nodes import Plan, Stream
+from windowpane.query import RUNTIMES, LatestQuery
+from windowpane.spark.bucket import Received
+from windowpane.spark.control import by_clock, by_hand
+from windowpane.spark.envelope import ENVELOPE_DDL, tagged
+from windowpane.spark.fresh import Fresh, Notes, QueueSpec, staleness_schema
+from windowpane.spark.outputs import Outputs, observed, output, tagged_ddl
+from windowpane.spark.pack import Sender, announced, gathered
+from windowpane.spark.parts import Part
+from windowpane.spark.processor import Processor
+from windowpane.spark.run import bucket_labels, schema_of
+from windowpane.spark.seen import Seen, Watch
+from windowpane.values.errors import BadState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_LARGEST = ("oldest_us",)
+_SUMMED = tuple(f.name for f in fields(Notes) if f.name not in _LARGEST)
+_DDL = tagged_ddl((*_SUMMED, *_LARGEST))
+
+
+@dataclass(frozen=True)
+class LatestPacker:
+    """What a task does: it sends each queue its rows."""
+
+    stream: Stream
+    specs: tuple[QueueSpec, ...]
+    labels: tuple[int, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The body of `mapInArrow`."""
+        seen, watch = Seen(), Watch(self.stream.time, None, None, None, None)
+        senders = [
+            Sender(i, Part(Plan(self.stream, ()), spec.keys, folded=False), self.labels)
+            for i, spec in enumerate(self.specs)
+        ]
+        for batch in gathered(batches):
+            rows, when, _ = watch.split(batch, seen)
+            for spec, sender in zip(self.specs, senders, strict=True):
+                at = None if spec.keeps_all else _newest(spec, rows, when)
+                some = rows if at is None else rows.take(pa.array(at))
+                yield from sender.take(some, when if at is None else when[at])
+        yield announced(seen, self.labels)
+
+
+def _newest(spec: QueueSpec, rows: pa.RecordBatch, when: Ints) -> Ints:
+    """Where the newest row of each key stands."""
+    columns = [rows.column(name) for name in spec.keys]
+    ids = KeyIndex(spec.keys, [column.type for column in columns]).encode(columns, rows.num_rows)
+    return last_of_key(ids, when)
+
+
+class LatestBucket:
+    """The queues of one bucket."""
+
+    def __init__(self, stream: Stream, specs: Sequence[QueueSpec]) -> None:
+        self.queues = [Fresh(spec, stream.types) for spec in specs]
+        self._headers: list[dict[str, Any]] = []
+
+    def blocks(self) -> Blocks:
+        """The state of all queues."""
+        found = Blocks()
+        self._headers = [queue.store(i, found) for i, queue in enumerate(self.queues)]
+        return found
+
+    def header(self) -> dict[str, Any]:
+        """What is stored beside the blocks."""
+        return {"queues": self._headers}
+
+    def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
+        """Go on from stored state."""
+        for i, (queue, own) in enumerate(zip(self.queues, header["queues"], strict=True)):
+            queue.restore(i, own, blocks)
+
+    def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
+        """Take a micro-batch in; its outputs as a tagged frame, with notes on what waits."""
+        drain = end or any(seen.bound == ALWAYS for seen in received.seen)
+        tables: dict[str, list[pa.Table]] = {}
+        notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
+        for i, queue in enumerate(self.queues):
+            some, own = queue.step(received.payloads.get(i, []), time.time, drain=drain)
+            tables |= some
+            for name, value in asdict(own).items():
+                notes[name] = max(notes[name], value) if name in _LARGEST else notes[name] + value
+        return tagged(tables, notes)
+
+
+@dataclass(frozen=True)
+class LatestProgram:
+    """Update queues in every bucket."""
+
+    stream: Stream
+    specs: tuple[QueueSpec, ...]
+    sharing: str
+
+    def identity(self) -> dict[str, Any]:
+        """What the state depends on: the rows and the keys; function, policy and budget may change."""
+        columns = {name: str(kind) for name, kind in self.stream.types}
+        return {"columns": columns, "queues": {spec.name: list(spec.keys) for spec in self.specs}}
+
+    def need_same(self, stored: dict[str, Any]) -> None:
+        """Fail with the difference unless the stored identity is this one."""
+        for what, now in self.identity().items():
+            if stored.get(what) != now:
+                raise BadState(
+                    f"the state was written with {what} {stored.get(what)}, but now they are {now}. "
+                    "Restart with those of then, or with a new checkpoint."
+                )
+
+    def bucket(self) -> LatestBucket:
+        """A bucket that has seen nothing."""
+        return LatestBucket(self.stream, self.specs)
+
+
+def latest_to_spark(
+    queries: Sequence[LatestQuery], *, buckets: int | None = None, control: str | Path | None = None
+) -> Outputs:
+    """Queues over one stream as one tagged frame; each has an output of its name and one of its staleness."""
+    stream, frame = queries[0].stream.node, queries[0].stream.source.foreign
+    session = frame.sparkSession
+    specs = tuple(_spec(session, query) for query in queries)
+    labels = bucket_labels(session, buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1))
+    packed = frame.select(*stream.columns).mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
+    schemas: dict[str, StructType] = {}
+    for spec in specs:
+        stale = staleness_schema(spec, KeyIndex(spec.keys, [stream.type(name) for name in spec.keys]))
+        schemas[spec.name] = session.createDataFrame(spec.schema.empty_table()).schema
+        schemas[f"{spec.name} staleness"] = session.createDataFrame(stale.empty_table()).schema
+    if not frame.isStreaming:
+        return Outputs(packed.groupBy("bucket").applyInPandas(_whole(stream, specs), _DDL), schemas)
+    packed = packed.union(by_clock(session, labels))
+    if control is not None:
+        packed = packed.union(by_hand(session, control, labels))
+    token = uuid.uuid4().hex
+    program = LatestProgram(stream, specs, f"over {len(labels)} buckets by {specs[0].keys}")
+    answers = packed.groupBy("bucket").transformWithStateInPandas(
+        Processor(program, token), _DDL, "append", "none"
+    )
+    return Outputs(observed(answers, token[:8], _SUMMED, _LARGEST), schemas)
+
+
+def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
+    """The batch job: every key's newest row is served."""
+
+    def run(frame: Any) -> Any:
+        received = Received().add(frame["part"], frame["payload"])
+        return LatestBucket(stream, specs).answer(received, end=True)
+
+    return run
+
+
+def _spec(session: SparkSession, query: LatestQuery) -> QueueSpec:
+    schema = query.schema
+    if isinstance(schema, str):
+        schema = schema_of(session.createDataFrame([], schema))
+    node = query.stream.node
+    budget = query.budget / 1_000_000
+    return QueueSpec(query.name, query.keys, node.time, query.policy, budget, query.function, schema)
+
+
+def one_latest(query: LatestQuery, what: str, **options: Any) -> DataFrame:
+    """One output of one queue as a DataFrame."""
+    outputs = latest_to_spark([query], **options)
+    name = query.name if what == "answers" else f"{query.name} staleness"
+    return output(outputs.frame, name, outputs.schemas[name])
+
+
+RUNTIMES["latest_to_spark"] = one_latest
+RUNTIMES["all_latest_to_spark"] = latest_to_spark
