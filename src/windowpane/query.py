@@ -451,7 +451,8 @@ class Query:
                 time, with their reason.
             **options: `buckets`, how many shares the keys are cut into (default: Spark's shuffle
                 partitions); `control`, a folder through which `windowpane.spark.punctuate` and `finish`
-                reach the running stream.
+                reach the running stream; `memory` ("64 MB"), what the state of each bucket may take of its
+                worker's memory: blocks that do not fit stay in Spark's state store.
         """
         need_spark(self)
         return RUNTIMES["to_spark"](self, what, **options)

@@ -24,6 +24,7 @@ BENCHES = (
         "the window operator against the published Java implementation of general slicing",
         _of("operator"),
     ),
+    Bench("latest", "an overloaded function on Spark, behind an update queue and without", _of("latest")),
     Bench("spark", "Spark's own window() against windowpane, on Spark", _of("spark")),
     Bench(
         "upstream-windows",

@@ -35,10 +35,11 @@ from windowpane.planner.spill import (
     need_spillable,
     pane_of,
     seen_in,
+    share_budget,
     spans_of,
 )
 from windowpane.query import Query
-from windowpane.values.errors import BadQuery, BadState, OverBudget
+from windowpane.values.errors import BadQuery, BadState
 from windowpane.values.sizes import Budget
 
 
@@ -156,7 +157,7 @@ class SpillRunner(QueryRunner):
         self._spill = read_operator(
             snapshot.blocks, lambda: assemble_spill(self.plan, technique, size, make, fresh=False)
         )
-        self._fit()
+        share_budget(self._spill, self.budget)
 
     def _check_open(self) -> None:
         if self._failed is not None:
@@ -193,7 +194,7 @@ class SpillRunner(QueryRunner):
         taken = self._spill.take(batch, time, bound, rising=rising)
         try:
             tables = self._spill.answer(taken, before, bound)
-            self._fit()
+            share_budget(self._spill, self.budget)
         except BaseException as error:
             self._failed = error
             raise
@@ -217,25 +218,7 @@ class SpillRunner(QueryRunner):
             return BlockStore(layout, medium, self.budget.blocks or 2, identity=secrets.token_bytes(16))
 
         self._spill = assemble_spill(self.plan, self.choice.technique, self.budget.block_bytes, make)
-        self._fit()
-
-    def _fit(self) -> None:
-        """Share what the sums leave of the budget among the stores."""
-        assert self._spill is not None
-        lanes = self._spill.lanes
-        left = self.budget.memory - self._spill.sums_bytes - sum(lane.store.slots.nbytes for lane in lanes)
-        least = sum(lane.store.layout.block_bytes * (len(lane.sliders) + 1) for lane in lanes)
-        if left < least:
-            keys = ", ".join(f"{len(slots.index):,}" for slots in self._spill.keys)
-            raise OverBudget(
-                f"memory= is {self.budget.memory:,} bytes, but the sums of {keys} keys and what waits for "
-                f"the punctuation leave {max(0, left):,} for blocks, of which {least:,} are needed. Give "
-                f"at least {self.budget.memory - left + least:,} bytes."
-            )
-        share = left // len(lanes)
-        for lane in lanes:
-            frames = share // lane.store.layout.block_bytes
-            lane.store.resize(frames if self.budget.blocks is None else min(frames, self.budget.blocks))
+        share_budget(self._spill, self.budget)
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out, and the files go."""

@@ -32,7 +32,7 @@ from windowpane.core.spill.store import BlockStore
 from windowpane.plan.nodes import Plan, WindowQuery
 from windowpane.planner.choose import bound_aggregates
 from windowpane.planner.compile import point_type
-from windowpane.values.errors import BadQuery
+from windowpane.values.errors import BadQuery, OverBudget
 from windowpane.values.sizes import Budget
 from windowpane.values.windows import PerRow, Sliding, Window
 
@@ -215,6 +215,24 @@ def assemble_spill(
     for (lane, span), local_groupings in served.items() if fresh else ():
         operator.lanes[lane].add(span, tuple(dict.fromkeys(local_groupings)), NEVER)
     return operator
+
+
+def share_budget(operator: SpillOperator, budget: Budget) -> None:
+    """Share what the sums leave of the budget among the stores."""
+    lanes = operator.lanes
+    left = budget.memory - operator.sums_bytes - sum(lane.store.slots.nbytes for lane in lanes)
+    least = sum(lane.store.layout.block_bytes * (len(lane.sliders) + 1) for lane in lanes)
+    if left < least:
+        keys = ", ".join(f"{len(slots.index):,}" for slots in operator.keys)
+        raise OverBudget(
+            f"memory= is {budget.memory:,} bytes, but the sums of {keys} keys and what waits for "
+            f"the punctuation leave {max(0, left):,} for blocks, of which {least:,} are needed. Give "
+            f"at least {budget.memory - left + least:,} bytes."
+        )
+    share = left // len(lanes)
+    for lane in lanes:
+        frames = share // lane.store.layout.block_bytes
+        lane.store.resize(frames if budget.blocks is None else min(frames, budget.blocks))
 
 
 def query_entry(plan: Plan, query: WindowQuery, first: int) -> QueryEntry:

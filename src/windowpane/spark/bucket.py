@@ -81,11 +81,16 @@ class Work:
 class Bucket:
     """An operator for each part, with the progress of the stream as this bucket knows it."""
 
+    reusable = True
+
     def __init__(self, work: Work) -> None:
         self.stream, self.parts, self.strays, self._judge = work.stream, work.parts, work.strays, work.judge
         self.operators: list[Operator] = [part.operator() for part in self.parts]
         self.progress = Progress(self.stream)
         self.counts = Counts()
+
+    def attach(self, pages: Any) -> None:
+        """All state is held."""
 
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""
@@ -129,7 +134,7 @@ class Bucket:
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
             early = any(query.emit == "update" for query in part.plan.queries)
             moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
-            found = _Sorted(received.payloads.get(i, []), part, before, limit)
+            found = Sorted(received.payloads.get(i, []), part, before, limit)
             tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment)
             if i == 0:
                 counts.add(found.counts)
@@ -184,7 +189,7 @@ class _Prefixed(Mapping[str, bytes]):
         return sum(1 for _ in self)
 
 
-class _Sorted:
+class Sorted:
     """The payloads of a part in one micro-batch: what has a place, and how many rows have none."""
 
     def __init__(self, payloads: list[bytes], part: Part, bound: int, limit: int) -> None:
@@ -203,15 +208,20 @@ class _Sorted:
 
     def whole(self, operator: Operator, moment: Moment) -> dict[str, list[pa.Table]]:
         """Step over rows."""
+        return operator.step(*self.rows(), moment)
+
+    def rows(self) -> tuple[pa.RecordBatch, Ints]:
+        """The rows that have a place, and their times."""
+        stream = self._part.plan.stream
         batches = [batch for payload in self._payloads for batch in read_batches(payload)]
         if not batches:
-            return operator.step(_no_rows(self._part.plan.stream), np.empty(0, np.int64), moment)
+            return _no_rows(stream), np.empty(0, np.int64)
         batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        time = read_time(batch.column(self._part.plan.stream.time), self._part.plan.stream.time)[0]
+        time = read_time(batch.column(stream.time), stream.time)[0]
         code = self._codes(time, None)
-        if code is not None:
-            batch, time = batch.filter(pa.array(code == 0)), time[code == 0]
-        return operator.step(batch, time, moment)
+        if code is None:
+            return batch, time
+        return batch.filter(pa.array(code == 0)), time[code == 0]
 
     def _codes(self, time: Ints, weight: Ints | None) -> Any:
         """1 where late, 2 where too far ahead, None if no row is either; rows are counted by weight."""

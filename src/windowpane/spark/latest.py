@@ -78,6 +78,8 @@ def _newest(spec: QueueSpec, rows: pa.RecordBatch, when: Ints) -> Ints:
 class LatestBucket:
     """The queues of one bucket."""
 
+    reusable = True
+
     def __init__(self, stream: Stream, specs: Sequence[QueueSpec]) -> None:
         self.queues = [Fresh(spec, stream.types) for spec in specs]
         self._headers: list[dict[str, Any]] = []
@@ -91,6 +93,9 @@ class LatestBucket:
     def header(self) -> dict[str, Any]:
         """What is stored beside the blocks."""
         return {"queues": self._headers}
+
+    def attach(self, pages: Any) -> None:
+        """All state is held."""
 
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""

@@ -22,6 +22,7 @@ from windowpane.core.rows import Layout
 from windowpane.core.slice_lane import SliceLane
 from windowpane.plan.nodes import Plan, WindowQuery
 from windowpane.planner.compile import compile_plan
+from windowpane.planner.spill import need_spillable
 from windowpane.values.windows import LastRows, PerRow, Rows
 
 CELLS = 16
@@ -86,6 +87,12 @@ def parts_of(plan: Plan) -> tuple[Part, ...]:
         Part(_pruned(replace(plan, queries=tuple(queries))), tuple(sorted(share)), folded)
         for (folded, share), queries in found.items()
     )
+
+
+def one_part(plan: Plan) -> Part:
+    """The whole plan as one part over rows, for a run within a memory budget."""
+    need_spillable(plan)
+    return Part(_pruned(plan), bucket_columns(plan.queries), folded=False)
 
 
 def columns_of(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -22,7 +22,12 @@ FORMAT = 2
 
 
 class Stateful(Protocol):
-    """A bucket as the processor sees it."""
+    """A bucket as the processor sees it; `reusable` if it can still write blocks once another went on."""
+
+    reusable: bool
+
+    def attach(self, pages: Any) -> None:
+        """Use this map of the state store for blocks that are not held; it is that of the task that runs."""
 
     def header(self) -> dict[str, Any]:
         """What is stored beside the blocks; taken after `blocks`."""
@@ -70,6 +75,8 @@ class Processor(StatefulProcessor):
         """Spark calls this once per task."""
         self._header = handle.getValueState("header", "json string")
         self._blocks = handle.getMapState("blocks", "name string", "bytes binary")
+        # blocks that are too many to be held at once, read one by one
+        self._pages = handle.getMapState("pages", "lane int, slot int", "bytes binary")
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -89,19 +96,25 @@ class Processor(StatefulProcessor):
     def _load(self, key: Any) -> tuple[Stateful, dict[str, str], int]:
         stored = self._header.get()
         if stored is None:
-            return self._program.bucket(), {}, 0
+            return self._new(), {}, 0
         recent = _RECENT.pop((self._token, key), None)
         header = json.loads(stored[0])
         if recent is not None and recent[0] == stored[0]:
+            recent[1].attach(self._pages)
             return recent[1], recent[2], int(header["version"])
         self._check(header)
-        bucket = self._program.bucket()
+        bucket = self._new()
         bucket.restore(header, self._stored(header["digests"], recent))
         return bucket, header["digests"], int(header["version"])
 
+    def _new(self) -> Stateful:
+        bucket = self._program.bucket()
+        bucket.attach(self._pages)
+        return bucket
+
     def _stored(self, digests: dict[str, str], recent: Recent | None) -> Mapping[str, bytes]:
         """The blocks in the state store; those that an older bucket of this worker has are not read."""
-        if recent is None:
+        if recent is None or not recent[1].reusable:
             return {name[0]: bytes(data[0]) for name, data in self._blocks.iterator()}
         known, found = recent[1].blocks(), Blocks()
         for name, digest in digests.items():

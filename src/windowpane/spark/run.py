@@ -22,11 +22,13 @@ from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
 from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output
 from windowpane.spark.pack import Packer, Reader
-from windowpane.spark.parts import columns_of, parts_of
-from windowpane.spark.processor import Processor
+from windowpane.spark.parts import columns_of, one_part, parts_of
+from windowpane.spark.processor import Processor, Program
 from windowpane.spark.seen import Seen, watch_of
+from windowpane.spark.spill import SpillProgram
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat
+from windowpane.values.sizes import Memory, budget_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,7 @@ class Wanted:
 
     buckets: int | None = None
     control: str | Path | None = None
+    memory: Memory | None = None
     answers: bool = True
     strays: tuple[str, ...] = ()
 
@@ -82,13 +85,18 @@ def selected(
 
 
 def to_spark(
-    query: Query, what: str = ANSWERS, *, buckets: int | None = None, control: str | Path | None = None
+    query: Query,
+    what: str = ANSWERS,
+    *,
+    buckets: int | None = None,
+    control: str | Path | None = None,
+    memory: Memory | None = None,
 ) -> DataFrame:
     """The query's answers, its late rows or its rejects as an ordinary DataFrame: streaming or batch."""
     if what not in (ANSWERS, LATE, REJECTS):
         raise BadQuery(f"to_spark({what!r}): there is no such output. Use 'answers', 'late' or 'rejects'.")
     strays = () if what == ANSWERS else (what,)
-    wanted = Wanted(buckets, control, what == ANSWERS, strays)
+    wanted = Wanted(buckets, control, memory if what == ANSWERS else None, what == ANSWERS, strays)
     frame = tagged_frame(query.plan, query.source, wanted)
     name = query.node.name if what == ANSWERS else what
     return output(frame, name, _schemas(frame.sparkSession, query.plan, strays)[name])
@@ -101,6 +109,7 @@ def all_to_spark(
     rejects: bool = False,
     buckets: int | None = None,
     control: str | Path | None = None,
+    memory: Memory | None = None,
 ) -> Outputs:
     """Several queries over one stream in one pass, with its late rows and rejects if wanted."""
     plan, source = together(queries)
@@ -108,7 +117,7 @@ def all_to_spark(
     for query in plan.queries:
         if query.name in strays:
             raise BadQuery(f"a query has the name of the output {query.name!r}. Name it anew.")
-    frame = tagged_frame(plan, source, Wanted(buckets, control, strays=strays))
+    frame = tagged_frame(plan, source, Wanted(buckets, control, memory, strays=strays))
     return Outputs(frame, _schemas(frame.sparkSession, plan, strays))
 
 
@@ -116,7 +125,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     """The outputs of one pass over the source, as tagged payloads."""
     rows, read = _rows_of(source)
     session = rows.sparkSession
-    judge, *_ = parts = parts_of(plan)
+    judge, *_ = parts = parts_of(plan) if wanted.memory is None else (one_part(plan),)
     work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays)
     count = wanted.buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     alone = not wanted.strays and not any(part.keys for part in parts)
@@ -129,6 +138,8 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     packed = rows.mapInArrow(packer, ENVELOPE_DDL)
     token = uuid.uuid4().hex
     if not rows.isStreaming:
+        if wanted.memory is not None:
+            raise BadQuery("memory= is for streams: a batch job takes each bucket's rows in at once.")
         return packed.groupBy("bucket").applyInPandas(_whole(work), TAGGED_DDL)
     if isinstance(plan.stream.policy, Heartbeat):
         packed = packed.union(by_clock(session, labels))
@@ -136,7 +147,12 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
         packed = packed.union(by_hand(session, wanted.control, labels))
     types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
     known = replace(plan, stream=replace(plan.stream, types=types))
-    processor = Processor(WindowProgram(known, work, packer.sharing()), token)
+    program: Program = WindowProgram(known, work, packer.sharing())
+    if wanted.memory is not None:
+        if wanted.strays:
+            raise BadQuery("late rows and rejects cannot be had from a run within memory=. Run them apart.")
+        program = SpillProgram(judge, budget_of(wanted.memory), packer.sharing())
+    processor = Processor(program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(processor, TAGGED_DDL, "append", "none")
     return observed(answers, token[:8])
 

@@ -1,0 +1,118 @@
+"""Windows larger than memory in a bucket: blocks in a state store, few of them held, answers the same."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.spark.harness import events, rows, run, streaming, write_files
+from windowpane.errors import BadQuery, BadState
+from windowpane.spark.bucket import Received
+from windowpane.spark.pack import Packer
+from windowpane.spark.parts import one_part
+from windowpane.spark.seen import watch_of
+from windowpane.spark.spill import SpillBucket
+from windowpane.values.sizes import Budget
+
+
+class Pages:
+    """A map of the state store."""
+
+    def __init__(self):
+        self.kept, self.reads = {}, 0
+
+    def getValue(self, key):  # noqa: N802 - Spark's name
+        self.reads += 1
+        return self.kept.get(key)
+
+    def updateValue(self, key, value):  # noqa: N802 - as above
+        self.kept[key] = value
+
+    def removeKey(self, key):  # noqa: N802 - as above
+        del self.kept[key]
+
+
+def query_of(source, size, slide):
+    how = {"schema": events(n=2).schema} if source is None else {}
+    stream = wp.stream(source, time="ts", keys="k", delay="2 s", **how)
+    return stream.window(wp.sliding(size, slide)).agg(wp.count(), wp.sum("v"), wp.max("x"))
+
+
+def again(bucket, part, budget, pages):
+    """A bucket in another worker, from what the first one stored."""
+    blocks = dict(bucket.blocks())
+    other = SpillBucket(part, budget)
+    other.attach(pages)
+    other.restore(bucket.header(), blocks)
+    return other
+
+
+@given(
+    restarts=st.sets(st.integers(0, 8)), technique=st.sampled_from(["1W", "2LA"]), cut=st.integers(100, 700)
+)
+def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, technique, cut):
+    table = events()
+    batches = [table.slice(at, cut) for at in range(0, len(table), cut)]
+    query = query_of(None, "20 s", "5 s")
+    part, budget = one_part(query.plan), Budget(400_000, 1024, 3, technique)
+    packer = Packer((part,), (0,), watch_of(query.plan.stream))
+    pages, runner = Pages(), query.start()
+    bucket = SpillBucket(part, budget)
+    bucket.attach(pages)
+    for i, batch in enumerate(batches):
+        received = Received()
+        for envelope in packer(batch.to_batches()):
+            received.add(envelope["part"].to_pylist(), envelope["payload"].to_pylist())
+        frame = bucket.answer(received)
+        found = [pa.ipc.open_stream(p).read_all() for p in frame["payload"] if p is not None]
+        expected = runner.push(batch).tables["query"]
+        assert (rows(pa.concat_tables(found)) if found else []) == rows(expected)
+        bucket.blocks()
+        if i in restarts:
+            bucket = again(bucket, part, budget, pages)
+
+
+def test_few_blocks_are_held_and_expired_ones_are_removed():
+    table = events(n=60_000)
+    query = query_of(None, "20 s", "1 s")
+    part, budget = one_part(query.plan), Budget(2_000_000, 4096, 3, "1W")
+    packer = Packer((part,), (0,), watch_of(query.plan.stream))
+    pages, most, reads = Pages(), 0, 0
+    bucket = SpillBucket(part, budget)
+    bucket.attach(pages)
+    for at in range(0, len(table), 3000):
+        received = Received()
+        for envelope in packer(table.slice(at, 3000).to_batches()):
+            received.add(envelope["part"].to_pylist(), envelope["payload"].to_pylist())
+        bucket.answer(received)
+        bucket = again(bucket, part, budget, pages)
+        most, reads = max(most, len(pages.kept)), pages.reads - reads
+        assert bucket.nbytes < 2_000_000
+    # a third of a minute of a minute's rows is held by the windows; blocks before that are gone
+    assert len(pages.kept) < most + 5
+    assert most * 4096 > 5 * 3 * 4096
+    newest = max(pages.kept)
+    pages.kept = dict.fromkeys(pages.kept, (bytes(4096),))
+    with pytest.raises(BadState, match=f"block .* of lane {newest[0]} in Spark's state"):
+        again(bucket, part, budget, pages)
+
+
+def test_a_stream_within_memory_on_spark(spark, tmp_path):
+    parts = write_files(tmp_path / "in", events(n=20_000), files=5)
+    query = query_of(streaming(spark, tmp_path / "in"), "30 s", "5 s")
+    budget = Budget(600_000, 4096, 3, "1W")
+    frame = query.to_spark(memory=budget, buckets=2)
+    runner = query_of(None, "30 s", "5 s").start()
+    expected = [rows(runner.push(part).tables["query"]) for part in parts]
+    assert run(frame, tmp_path / "checkpoint") == expected
+
+
+def test_what_cannot_be_kept_in_blocks_is_an_error(spark, tmp_path):
+    write_files(tmp_path / "in", events(n=100), files=1)
+    stream = wp.stream(streaming(spark, tmp_path / "in"), time="ts", keys="k", delay="2 s")
+    with pytest.raises(BadQuery):
+        stream.window(wp.session("1 s")).agg(wp.count()).to_spark(memory="1 MB")
+    static = wp.stream(spark.read.parquet(str(tmp_path / "in")), time="ts", keys="k", delay="2 s")
+    with pytest.raises(BadQuery, match="memory= is for streams"):
+        static.window(wp.tumbling("1 s")).agg(wp.count()).to_spark(memory="1 MB")
