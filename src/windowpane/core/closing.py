@@ -74,15 +74,19 @@ def length_of(window: ContextFree) -> int:
             return window.longest
 
 
-def ending(definitions: Definitions, occupied: Ints, after: int, upto: int) -> WindowList:
-    """All windows with `after < end <= upto` that hold an occupied slice (starts, sorted, each once)."""
+def ending(definitions: Definitions, occupied: Ints, after: int, upto: int, high: int = NEVER) -> WindowList:
+    """All windows with `after < end <= upto` that hold an occupied slice (starts, sorted, each once).
+
+    Landmarks have no last window: where all end, theirs is the first that has seen the time `high` too.
+    """
     if len(occupied) == 0:
         return join([])
     # a landmark's merged past has no place in other windows
     placed = occupied[occupied > NEVER]
     lists = [_sliding(definitions.sliding, placed, after, upto)]
     for number, window, since in definitions.others:
-        seen = occupied if isinstance(window, Landmark) else placed
+        endless = isinstance(window, Landmark)
+        seen = np.append(occupied, max(high, int(occupied[-1]))) if endless else placed
         seen = seen[seen >= since]
         if len(seen):
             lists.append(_others(number, window, seen, since, after, upto))

@@ -15,12 +15,17 @@ from windowpane.core.rows import Layout, Rows, key_order, no_rows
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The progress of the stream over one step, and what is wanted of it."""
+    """The progress of the stream over one step, and what is wanted of it.
+
+    `high` is the largest time of the whole stream, of which this operator may have only some keys: windows
+    that would go on for ever end with it.
+    """
 
     before: int
     bound: int
     lateness: int = 0
     early: bool = False
+    high: int = NEVER
 
     @property
     def settled(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from windowpane.core.arrays import ALWAYS, Bools, Column, Ints, Tuples, Values
 from windowpane.core.closing import multiples
+from windowpane.core.emission import Moment
 from windowpane.core.extents import WindowList
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.ranges import first_at_least
@@ -27,15 +28,14 @@ class Known:
     rank: Ints
 
 
-def list_windows(
-    number: int, window: Forward, known: Known, after: int, upto: int, *, scoped: bool
-) -> WindowList:
-    """The windows of one definition that close above `after` and not above `upto`."""
+def list_windows(number: int, window: Forward, known: Known, ends: Moment, *, scoped: bool) -> WindowList:
+    """The windows of one definition that close above the moment's `before` and not above its `bound`."""
+    after, upto = ends.before, ends.bound
     match window:
         case PerRow():
             scope, low, high, start, end = _per_row(window, known, after, upto, scoped=scoped)
         case LastRows():
-            scope, low, high, start, end = _last_rows(window, known, after, upto, scoped=scoped)
+            scope, low, high, start, end = _last_rows(window, known, ends, scoped=scoped)
         case ContextAwareWindow():
             scope, low, high, start, end = _own(window, known, after, upto)
     listed = WindowList(np.full(len(low), number, np.int64), low, high, start, end, scope)
@@ -78,12 +78,12 @@ def _per_row(window: PerRow, known: Known, after: int, upto: int, *, scoped: boo
     return scope, end - window.size + 1, end + 1, end - window.size, end
 
 
-def _last_rows(window: LastRows, known: Known, after: int, upto: int, *, scoped: bool) -> _Lists:
-    none = np.empty(0, np.int64)
+def _last_rows(window: LastRows, known: Known, ends: Moment, *, scoped: bool) -> _Lists:
+    after, upto, none = ends.before, ends.bound, np.empty(0, np.int64)
     time = known.tuples.time
     if len(time) == 0 or upto <= max(after, int(time[0])):
         return none, none, none, none, none
-    latest = (int(time[-1]) - window.origin) // window.every + 1
+    latest = (max(int(time[-1]), ends.high) - window.origin) // window.every + 1
     first = (max(after, int(time[0])) - window.origin) // window.every + 1
     last = latest if upto == ALWAYS else (upto - window.origin) // window.every
     if last < first:

@@ -132,24 +132,27 @@ class SliceLane:
         answers: list[Emission] = []
         lane = self
         if moment.bound > moment.before:
-            listed = ending(definitions, self.table.occupied(), moment.before, moment.bound)
+            occupied = self.table.occupied()
+            listed = ending(definitions, occupied, moment.before, moment.bound, moment.high)
             if len(listed):
                 table = self.table.for_windows(_bounds(listed.low, listed.high), n_keys)
                 answers.append(first_answers(layout, table, listed, extents(table, listed), final=True))
         if moment.lateness and len(fresh) and moment.before > NEVER:
-            lane, revised = self._touched(fresh, n_keys, moment.revisable, moment.before, earlier)
+            past = Moment(moment.revisable, moment.before)
+            lane, revised = self._touched(fresh, n_keys, past, earlier)
             answers += revised
         if moment.early and len(fresh) and moment.bound < ALWAYS:
-            answers += self._touched(fresh, n_keys, moment.bound, ALWAYS, None)[1]
+            rest = replace(moment, before=moment.bound, bound=ALWAYS)
+            answers += self._touched(fresh, n_keys, rest, None)[1]
         return lane, [a for a in answers if len(a)]
 
     def _touched(
-        self, fresh: Rows, n_keys: int, after: int, upto: int, earlier: SliceTable | None
+        self, fresh: Rows, n_keys: int, ends: Moment, earlier: SliceTable | None
     ) -> tuple[SliceLane, list[Emission]]:
-        """Answers for the windows in a range of ends that the new rows fall into (early: no `earlier`)."""
+        """Answers for windows that end within a moment and that new rows fall into (early: no `earlier`)."""
         fresh = self._coarse(fresh)
         starts = np.unique(fresh.start)
-        listed = ending(self.spec.definitions, starts, after, upto)
+        listed = ending(self.spec.definitions, starts, ends.before, ends.bound, ends.high)
         pairs = extents(by_key(fresh, n_keys), listed)
         if len(pairs) == 0:
             return self, []

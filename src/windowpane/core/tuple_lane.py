@@ -94,10 +94,10 @@ class TupleLane:
     def _answer(
         self, known: Known, fresh: Bools, group: Group, moment: Moment
     ) -> tuple[TupleLane, list[Emission]]:
-        after = moment.revisable if moment.lateness else moment.before
+        open_ = moment if not moment.lateness else replace(moment, before=moment.revisable)
         answers: list[Emission] = []
         lane = self
-        closing = self._extents(self._list(known, after, moment.bound), known, fresh, group)
+        closing = self._extents(self._list(known, open_), known, fresh, group)
         for number, window, found in zip(self.spec.number, self.spec.windows, closing, strict=False):
             if moment.lateness:
                 lane, more = lane._reconciled(number, window, found)
@@ -107,15 +107,15 @@ class TupleLane:
                     first_answers(self.spec.layout, found.rows, found.listed, found.pairs, final=True)
                 )
         if moment.early and moment.bound < ALWAYS:
-            open_ = self._list(known, moment.bound, ALWAYS)
-            for found in self._extents(open_, known, fresh, group):
+            rest = self._list(known, replace(moment, before=moment.bound, bound=ALWAYS))
+            for found in self._extents(rest, known, fresh, group):
                 some = found.pairs.take(found.touched)
                 answers.append(first_answers(self.spec.layout, found.rows, found.listed, some, final=False))
         return lane, [a for a in answers if len(a)]
 
-    def _list(self, known: Known, after: int, upto: int) -> list[WindowList]:
+    def _list(self, known: Known, ends: Moment) -> list[WindowList]:
         return [
-            list_windows(number, window, known, after, upto, scoped=self.spec.scoped)
+            list_windows(number, window, known, ends, scoped=self.spec.scoped)
             for number, window in zip(self.spec.number, self.spec.windows, strict=True)
         ]
 

@@ -204,7 +204,8 @@ class Runner:
 
     def _moment(self, before: int) -> Moment:
         early = any(query.emit == "update" for query in self.plan.queries)
-        return Moment(before, self.gate.clock.bound, self.plan.stream.lateness, early)
+        clock = self.gate.clock
+        return Moment(before, clock.bound, self.plan.stream.lateness, early, clock.high)
 
     @property
     def _schema(self) -> pa.Schema:

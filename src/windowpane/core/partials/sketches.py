@@ -134,7 +134,7 @@ class Kll(_Sketch):
 
     def _write(self, values: Values) -> bytes:
         sketch = datasketches.kll_doubles_sketch(self.k)
-        sketch.update(values)
+        sketch.update(values if values.flags.writeable else values.copy())  # it takes no read-only arrays
         written: bytes = sketch.serialize()
         return written
 
