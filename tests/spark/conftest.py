@@ -29,3 +29,11 @@ def spark():
     session.sparkContext.setLogLevel("FATAL")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that take the session run with those of Spark; its own warnings are not ours."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.filterwarnings("ignore"))

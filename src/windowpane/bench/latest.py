@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,7 @@ import windowpane as wp
 from windowpane.bench.report import Claim, Report, Row
 from windowpane.bench.runner import Progress
 from windowpane.core.arrays import Floats
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from windowpane.spark.session import open_session
 
 COST, KEYS, OVERLOAD = 0.001, 2_000, 5
 BUDGET = 0.4
@@ -44,8 +42,6 @@ FULL, QUICK = Scale(60), Scale(14)
 
 def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
     """Both sides, one after the other."""
-    from windowpane.spark.session import open_session  # noqa: PLC0415 - Spark is loaded only where it is used
-
     scale = QUICK if quick else FULL
     rows: list[dict[str, Any]] = []
     found: dict[str, _Ages] = {}
@@ -125,21 +121,20 @@ def expensive(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"key": frame["key"], "number": frame["number"], "age": now - made, "at": now})
 
 
-def _updates(session: SparkSession) -> DataFrame:
+def _updates(session: Any) -> Any:
     """Five times as many updates as the budget of two buckets can serve."""
     rate = round(OVERLOAD * 2 * BUDGET / COST)
     source = session.readStream.format("rate").option("rowsPerSecond", rate).load()
     return source.selectExpr("timestamp AS ts", f"pmod(hash(value), {KEYS}L) AS key", "value AS number")
 
 
-def _queue(session: SparkSession) -> DataFrame:
+def _queue(session: Any) -> Any:
     stream = wp.stream(_updates(session), time="ts", keys="key")
     queue = stream.latest(budget=f"{round(BUDGET * 1000)} ms").apply(expensive, SCHEMA)
-    frame: DataFrame = queue.to_spark()
-    return frame
+    return queue.to_spark()
 
 
-def _plain(session: SparkSession) -> DataFrame:
+def _plain(session: Any) -> Any:
     def each(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for frame in frames:
             yield expensive(frame)
@@ -148,12 +143,10 @@ def _plain(session: SparkSession) -> DataFrame:
     return spread.mapInPandas(each, "key bigint, number bigint, age double, at double")
 
 
-def _measure(
-    session: SparkSession, build: Callable[[SparkSession], DataFrame], checkpoint: Path, seconds: int
-) -> _Ages:
+def _measure(session: Any, build: Callable[[Any], Any], checkpoint: Path, seconds: int) -> _Ages:
     parts: list[pa.Table] = []
 
-    def sink(batch: DataFrame, _batch_id: int) -> None:
+    def sink(batch: Any, _batch_id: int) -> None:
         parts.append(batch.toArrow())
 
     writer = build(session).writeStream.foreachBatch(sink).trigger(processingTime="1 second")

@@ -6,14 +6,13 @@ case once unmeasured on part of the data, so that nothing is compiled or started
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import psutil
@@ -23,9 +22,8 @@ import pyarrow.parquet as pq
 import windowpane as wp
 from windowpane.bench.report import Claim, Report
 from windowpane.bench.runner import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from windowpane.spark.compare import built_in, checked, digest_of
+from windowpane.spark.session import open_session
 
 SECOND = 1_000_000
 KEYS, DELAY_MS, SPAN_MS = 100, 2_000, 20 * 60 * 1_000
@@ -66,13 +64,11 @@ class Measured:
     jvm: float = 0.0
     python: float = 0.0
     wall: float = 0.0
-    answers: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
 
 
 def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
     """All cases with both engines."""
-    from windowpane.spark.session import open_session  # noqa: PLC0415 - Spark is loaded only where it is used
-
     scale = QUICK if quick else FULL
     with tempfile.TemporaryDirectory(prefix="windowpane-bench-") as folder:
         memory, messages = {"spark.driver.memory": "3g"}, Path(folder) / "spark.log"
@@ -84,7 +80,7 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
 
 
 class _Bench:
-    def __init__(self, session: SparkSession, folder: Path, scale: Scale, progress: Progress) -> None:
+    def __init__(self, session: Any, folder: Path, scale: Scale, progress: Progress) -> None:
         self._session, self._folder, self._scale, self._progress = session, folder, scale, progress
         self._runs = 0
 
@@ -180,7 +176,8 @@ class _Bench:
             .parquet(str(folder))
         )
         self._session.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[engine])
-        frames = (_windowpane if engine == "windowpane" else _built_in)(source, windows)
+        ours = engine == "windowpane"
+        frames = _windowpane(source, windows) if ours else built_in(source, "2 seconds", windows)
         checkpoint = self._folder / f"checkpoint-{self._runs}"
         before, clock = _cpu(), time.perf_counter()
         answers = self._answers(frames, checkpoint)
@@ -188,29 +185,21 @@ class _Bench:
         jvm, python = after[0] - before[0], after[1] - before[1]
         return Measured(jvm + python, jvm, python, wall, answers)
 
-    def _answers(self, frames: list[DataFrame], checkpoint: Path) -> dict[str, Any]:
+    def _answers(self, frames: list[Any], checkpoint: Path) -> dict[str, int]:
         """Run all frames to the end of the files; how many answers there are, and a digest of them."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone uses
-
         running = []
         for i, frame in enumerate(frames):
-            row = F.xxhash64("key", "window.start", "window.end", "total", "n")
-            checked = frame.observe(
-                "checked",
-                F.count(F.lit(1)).alias("answers"),
-                F.bit_xor(row).alias("digest"),
-                F.sum("n").alias("tuples"),
-            )
-            writer = checked.writeStream.format("noop").trigger(availableNow=True)
+            writer = checked(frame).writeStream.format("noop").trigger(availableNow=True)
             running.append(writer.option("checkpointLocation", f"{checkpoint}-{i}").start())
         total = {"answers": 0, "digest": 0, "tuples": 0}
         for query in running:
             query.awaitTermination()
-            for step in query.recentProgress:
-                seen = json.loads(step.json)["observedMetrics"].get("checked") or {}
-                total["answers"] += seen.get("answers") or 0
-                total["tuples"] += seen.get("tuples") or 0
-                total["digest"] ^= seen.get("digest") or 0
+            found = digest_of(query.recentProgress)
+            total = {
+                "answers": total["answers"] + found["answers"],
+                "digest": total["digest"] ^ found["digest"],
+                "tuples": total["tuples"] + found["tuples"],
+            }
         return total
 
     def _files(self, name: str, rows: int, files: int) -> Path:
@@ -231,21 +220,10 @@ class _Bench:
         return folder
 
 
-def _windowpane(source: DataFrame, windows: tuple[tuple[int, int], ...]) -> list[DataFrame]:
+def _windowpane(source: Any, windows: tuple[tuple[int, int], ...]) -> list[Any]:
     stream = wp.stream(source, time="ts", keys="key", delay="2 s")
     shapes = [wp.sliding(f"{size} s", f"{slide} s") for size, slide in windows]
     return [stream.window(*shapes).agg(total=wp.sum("value"), n=wp.count()).to_spark()]
-
-
-def _built_in(source: DataFrame, windows: tuple[tuple[int, int], ...]) -> list[DataFrame]:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone uses
-
-    frames = []
-    for size, slide in windows:
-        window = F.window("ts", f"{size} seconds", f"{slide} seconds")
-        grouped = source.withWatermark("ts", "2 seconds").groupBy("key", window.alias("window"))
-        frames.append(grouped.agg(F.sum("value").alias("total"), F.count("*").alias("n")))
-    return frames
 
 
 def _cpu() -> tuple[float, float]:

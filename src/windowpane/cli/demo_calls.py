@@ -24,9 +24,6 @@ from windowpane.simulate.calls import ATTRIBUTES, GROUPS, calls
 from windowpane.simulate.spec import SECOND, StreamSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from windowpane.query import Query
 
 HOURS_PER_FILE = 2
@@ -70,7 +67,7 @@ def calls_demo(hours: int, *, serve: bool) -> int:
 
 
 class _Demo:
-    def __init__(self, session: SparkSession, folder: Path, console: Console) -> None:
+    def __init__(self, session: Any, folder: Path, console: Console) -> None:
         self._session, self._console = session, console
         self._inbox, self._control, self._checkpoint = (
             folder / name for name in ("calls", "control", "checkpoint")
@@ -124,11 +121,11 @@ class _Demo:
             number += 1
             yield
 
-    def _source(self) -> DataFrame:
+    def _source(self) -> Any:
         schema = self._session.read.parquet(str(self._inbox)).schema
         return self._session.readStream.schema(schema).parquet(str(self._inbox))
 
-    def _show(self, running: StreamingQuery, live: Live) -> None:
+    def _show(self, running: Any, live: Live) -> None:
         """Wait until what has arrived is answered, and show it."""
         from windowpane.spark import counts_of
 
@@ -145,7 +142,7 @@ class _Demo:
             shown.rejected += sum(counts.get(n, 0) for n in ("null_time", "out_of_range", "too_far_ahead"))
         live.update(self._table(), refresh=True)
 
-    def _take(self, name: str, rows: DataFrame, _batch_id: int) -> None:
+    def _take(self, name: str, rows: Any, _batch_id: int) -> None:
         """Keep the newest window of a grouping: its busiest group, and how many groups there are."""
         table = rows.toArrow()
         if table.num_rows == 0 or self._draining:  # the end drains windows that are no longer full
@@ -188,7 +185,7 @@ class _Demo:
         )
 
 
-def figures(source: DataFrame) -> list[Query]:
+def figures(source: Any) -> list[Query]:
     """A query for each grouping key: three functions of each attribute."""
     stream = wp.stream(source, time="timestamp", delay="30 s")
     window = wp.sliding("24 h", "1 h")

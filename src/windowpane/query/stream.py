@@ -1,0 +1,272 @@
+"""The fluent API: a stream, its windows, its aggregates. It builds plan nodes; runtimes run them.
+
+bids = wp.stream(batches, time="ts", keys=["symbol"], delay="2 s")
+out = bids.window(wp.sliding("10 min", "1 s")).agg(wp.count(), vwap=wp.weighted_mean("price", "volume"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import FunctionType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.core.aggregates import bind
+from windowpane.core.columns import to_batches, without_views
+from windowpane.core.results import flat_schema
+from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
+from windowpane.planner.compile import compile_plan
+from windowpane.query.checks import check_keys, check_names, check_types, is_measure, length, names
+from windowpane.query.latest import Latest
+from windowpane.query.query import Query
+from windowpane.query.source import FOREIGN, Source
+from windowpane.values.durations import Duration, microseconds
+from windowpane.values.errors import BadQuery
+from windowpane.values.freshness import policy_of
+from windowpane.values.punctuation import Policy, delay, manual, need_policy, ordered
+from windowpane.values.windows import Rows, Window
+
+A_YEAR = microseconds("365 days")
+RESERVED = ("window", "definition", "revision", "final")
+"""Columns that a result has besides its keys and aggregates."""
+_UNSET = "unset"
+
+
+def stream(  # noqa: PLR0913 - keyword options, each with a default
+    source: object = None,
+    *,
+    time: str,
+    keys: str | Iterable[str] = (),
+    delay: Duration | None = None,
+    punctuation: Policy | None = None,
+    lateness: Duration = 0,
+    max_ahead: Duration | None = _UNSET,
+    ties: str | None = None,
+    schema: pa.Schema | None = None,
+    name: str = "stream",
+) -> StreamBuilder:
+    """A progressing stream to put windows on.
+
+    Args:
+        source: pyarrow Tables or RecordBatches (or an iterable of them), pandas or Polars frames, a dict of
+            lists, a Spark DataFrame, or a query, whose answers are then the stream. Leave it out and give
+            `schema` to push batches by hand.
+        time: the column that the stream progresses on: timestamps, dates, or any integer measure.
+        keys: the columns to group by, unless a query says otherwise.
+        delay: how far tuples may be out of order: the punctuation follows the largest time by this much.
+        punctuation: another policy than a delay (default: `ordered()`, times never fall).
+        lateness: how long after the punctuation a tuple may still revise answers.
+        max_ahead: tuples further ahead of the stream than this are rejected (default: 365 days for times, no
+            limit for integer measures; None: no limit).
+        ties: an integer column that orders tuples of equal time (default: their content does).
+        schema: the columns, where there is no source to read them from.
+        name: what messages call the stream.
+    """
+    if delay is not None and punctuation is not None:
+        raise BadQuery("both delay and punctuation are given. Give one: a delay is the policy delay(...).")
+    if punctuation is not None:
+        need_policy("punctuation", punctuation)
+    if isinstance(source, Query):
+        if delay is not None or punctuation is not None:
+            raise BadQuery(
+                "a stream of answers has the punctuation of its query. Leave delay and punctuation out."
+            )
+        return _chained(source, time, keys, ties, name)
+    foreign = FOREIGN.get(type(source).__module__.split(".")[0])
+    if foreign is not None:
+        schema, batches = foreign().schema_of(source), None
+    else:
+        schema, batches = _read(source, schema)
+    types = tuple((f.name, f.type) for f in without_views(schema))
+    check_names([column for column, _ in types])
+    policy = punctuation or (ordered() if delay is None else _delay(delay))
+    node = Stream(types, time, names(keys), policy, length("lateness", lateness), None, ties, name)
+    check(Plan(node, ()))
+    check_types(node)
+    ahead = (None if is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
+    node = replace(node, max_ahead=None if ahead is None else length("max_ahead", ahead))
+    return StreamBuilder(node, Source(batches, None if foreign is None else source))
+
+
+def _chained(
+    upstream: Query, time: str, keys: str | Iterable[str], ties: str | None, name: str
+) -> StreamBuilder:
+    """The answers of a query as a stream, which progresses with the query's own punctuation."""
+    query = upstream.node
+    if time != "window_end":
+        raise BadQuery(
+            f"a stream of answers progresses on 'window_end', not on {time!r}. Give time='window_end'."
+        )
+    if isinstance(query.windows[0], Rows):
+        raise BadQuery(
+            f"the windows of {query.name!r} are measured in rows, so their ends are no time to go by."
+        )
+    if query.emit == "update" or upstream.plan.stream.lateness:
+        raise BadQuery(
+            f"query {query.name!r} gives provisional or revised answers, which would count twice here. "
+            "Leave emit='update' and lateness out."
+        )
+    schema = flat_schema(compile_plan(upstream.plan)[0].schemas()[query.name])
+    node = Stream(tuple((f.name, f.type) for f in schema), time, names(keys), manual(), 0, None, ties, name)
+    check(Plan(node, ()))
+    check_types(node)
+    return StreamBuilder(node, Source(None, upstream=upstream))
+
+
+def _delay(length: Duration) -> Policy:
+    return delay(length)
+
+
+def _read(source: object, schema: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch] | None]:
+    """The schema, of the first batch where there is one, and all batches; None where there is no source."""
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise BadQuery(f"schema is a {type(schema).__name__}. Give a pyarrow Schema: pyarrow.schema(...).")
+    batches = None if source is None else to_batches(source)
+    first = None if batches is None else next(batches, None)
+    if first is not None and batches is not None:
+        return first.schema, chain([first], batches)
+    if schema is None and source is None:
+        raise BadQuery("the stream has neither a source nor a schema. Give one of them.")
+    if schema is None:
+        raise BadQuery("the source is empty, so its columns are not known. Give a schema too.")
+    return schema, batches
+
+
+@dataclass(frozen=True)
+class StreamBuilder:
+    """A stream that windows can be put on."""
+
+    node: Stream
+    source: Source
+
+    def where(self, condition: Any) -> StreamBuilder:
+        """Only the rows that fulfil a condition; they are dropped before anything looks at them.
+
+        On Spark a SQL text or a Column, which Catalyst runs; in this process a `pyarrow.compute` expression.
+        """
+        if self.source.foreign is not None:
+            return replace(self, source=Source(None, self.source.foreign.where(condition)))
+        if not isinstance(condition, pc.Expression):
+            raise BadQuery(
+                f"where({condition!r}): in this process give an expression: pyarrow.compute.field('x') > 0."
+            )
+        source = self._plain_source()
+        return replace(self, source=Source(batch.filter(condition) for batch in source))
+
+    def select(self, *columns: str, **computed: Any) -> StreamBuilder:
+        """These columns, and computed ones by name; the time, keys and ties must be among them.
+
+        On Spark a computed column is a SQL text or a Column, which Catalyst runs; in this process it is a
+        `pyarrow.compute` expression.
+        """
+        if self.source.foreign is not None:
+            frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
+            source = Source(None, frame)
+        else:
+            for name, expression in computed.items():
+                if not isinstance(expression, pc.Expression):
+                    raise BadQuery(
+                        f"select({name}={expression!r}): in this process give an expression: "
+                        "pyarrow.compute.field('x') * 2."
+                    )
+            self.node.require(*columns)
+            wanted = {**{name: pc.field(name) for name in columns}, **computed}
+            none = pa.schema(list(self.node.types)).empty_table()
+            schema = _projected(none, wanted).schema
+            batches = self._plain_source()
+            source = Source(b for batch in batches for b in _projected(batch, wanted).to_batches())
+        node = replace(self.node, types=tuple((f.name, f.type) for f in without_views(schema)))
+        check(Plan(node, ()))
+        check_types(node)
+        return StreamBuilder(node, source)
+
+    def _plain_source(self) -> Iterator[pa.RecordBatch]:
+        """The batches, read when the run reads them."""
+
+        def lazily() -> Iterator[pa.RecordBatch]:
+            yield from self.source.take()
+
+        return lazily()
+
+    def latest(
+        self, key: str | Iterable[str] | None = None, *, policy: str = "freshest", budget: Duration = "1 s"
+    ) -> Latest:
+        """Only the newest row of each key, for a function that cannot keep up: an update queue.
+
+        Args:
+            key: what a row updates (default: the stream's keys).
+            policy: which key is served next: `freshest`, `in_place`, `linecutting` or `fifo`; `append` and
+                `shed` keep every row; `switch` keeps every row until the function falls behind.
+            budget: the time that the function may take in each bucket and micro-batch.
+        """
+        keys = self.node.keys if key is None else names(key)
+        if not keys:
+            raise BadQuery("latest() needs a key: the columns that say what a row updates.")
+        self.node.require(*keys)
+        check_keys(self.node, keys)
+        allowed = length("budget", budget)
+        if allowed == 0:
+            raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")
+        if policy != "switch":
+            policy_of(policy)
+        return Latest(self, keys, policy, allowed)
+
+    def window(self, *windows: Window, keys: str | Iterable[str] | None = None) -> Windowed:
+        """Put one or several windows on the stream; `keys` replaces the stream's own grouping."""
+        for window in windows:
+            if not isinstance(window, Window):
+                raise BadQuery(f"{_shown(window)} is no window. Give one such as tumbling('1 min').")
+        chosen = self.node.keys if keys is None else names(keys)
+        check_keys(self.node, chosen)
+        return Windowed(self, tuple(windows), chosen)
+
+
+def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
+    """Columns computed from a batch."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    # loads pandas, which takes a second and 46 MB: only where it is used
+    from pyarrow.dataset import dataset  # noqa: PLC0415
+
+    return dataset(table).to_table(columns=wanted)
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A stream with windows; `agg` makes it a query."""
+
+    stream: StreamBuilder
+    windows: tuple[Window, ...]
+    keys: tuple[str, ...]
+
+    def agg(
+        self, *aggregates: AnyAggregate, name: str = "query", emit: Emit = "final", **named: AnyAggregate
+    ) -> Query:
+        """What to compute for each window and key. Keyword names become column names.
+
+        `emit="update"` also gives provisional rows for open windows that changed, marked `final = false`.
+        """
+        for aggregate in (*aggregates, *named.values()):
+            if not isinstance(aggregate, AnyAggregate):
+                raise BadQuery(
+                    f"{_shown(aggregate)} is no aggregate. Give one such as count() or sum('price')."
+                )
+        all_ = (*aggregates, *(aggregate.named(output) for output, aggregate in named.items()))
+        query = WindowQuery(name, self.windows, all_, self.keys, emit)
+        plan = check(Plan(self.stream.node, (query,)))
+        for key in query.grouping:
+            if key in RESERVED:
+                raise BadQuery(f"the key column {key!r} has the name of a result column. Rename it first.")
+        for aggregate in all_:
+            bind(aggregate, dict(plan.stream.types))  # a column of a wrong type is an error here already
+        return Query(plan, self.stream.source)
+
+
+def _shown(given: object) -> str:
+    """A value as a user wrote it; a function or class by its name."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return f"the function {given.__name__}" if isinstance(given, FunctionType) else repr(given)
