@@ -25,6 +25,7 @@ BENCHES = (
         _of("operator"),
     ),
     Bench("latest", "an overloaded function on Spark, behind an update queue and without", _of("latest")),
+    Bench("recovery", "a run on Spark that is killed again and again, against the truth", _of("recovery")),
     Bench("spark", "Spark's own window() against windowpane, on Spark", _of("spark")),
     Bench(
         "upstream-windows",
