@@ -42,7 +42,7 @@ KEYS = {
     "callSite": 20,
     "direction": 2,
 }
-BATCH_SECONDS = 10
+BATCH_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def measure(case: Case) -> dict[str, Any]:
     make = Batches()
     total = int(case.hours * 3_600 / BATCH_SECONDS)
     technique = "2LA" if case.way.startswith("2LA") else "1W"
-    memory = 16_000_000 if case.way == "store" else 10**12
+    memory = 8_000_000 if case.way == "store" else 10**12
     budget = Budget(memory, technique=technique)  # type: ignore[arg-type]
     queries = query_set(case.window_hours)
     runner = wp.start(*queries, memory=budget)

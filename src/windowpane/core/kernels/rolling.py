@@ -22,8 +22,8 @@ from windowpane.core.kernels.exact import (
 )
 
 Small = npt.NDArray[np.int32]
-N_ACTIVE, N_NODES, FREE_NODE, EMITTED = range(4)
-"""Places in `state`: keys with rows, nodes ever used, first free node (-1: none), answers given."""
+N_ACTIVE, N_NODES, FREE_NODE, EMITTED, N_FREE = range(5)
+"""Places in `state`: keys with rows, nodes ever used, first free node (-1: none), answers, free nodes."""
 ADDED, GONE = 0, 1
 HEAD, TAIL = 0, 1
 NEXT, PREVIOUS = 0, 1
@@ -41,10 +41,12 @@ def _push(
         before = links[tail, PREVIOUS]
         links[tail, NEXT] = state[FREE_NODE]
         state[FREE_NODE] = tail
+        state[N_FREE] += 1
         tail = before
     node = state[FREE_NODE]
     if node >= 0:
         state[FREE_NODE] = links[node, NEXT]
+        state[N_FREE] -= 1
     else:
         node = state[N_NODES]
         state[N_NODES] += 1
@@ -67,6 +69,7 @@ def _pull(key: int, j: int, state: Ints, queue: Small, links: Small, nodes: Ints
         following = links[head, NEXT]
         links[head, NEXT] = state[FREE_NODE]
         state[FREE_NODE] = head
+        state[N_FREE] += 1
         queue[key, j, HEAD] = following
         if following >= 0:
             links[following, PREVIOUS] = -1

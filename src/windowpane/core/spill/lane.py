@@ -17,6 +17,7 @@ from windowpane.values.errors import TooManyWindows
 
 _MOST_ANSWERS = 1 << 20
 """Answers of one call of the kernel, about: more only use more memory."""
+_FEW_ARRIVALS, _MOST_ARRIVALS = 1 << 12, 1 << 20
 _MOST_EXPIRED = 1 << 16
 """Rows that leave a window in one call of the kernel, about."""
 
@@ -119,6 +120,8 @@ class Lane:
         a = p = 0
         while p < len(high):
             until = min(len(high), p + most)
+            if a + self._at_once < len(time):
+                until = max(p + 1, min(until, int(np.searchsorted(high, time[a + self._at_once], "right"))))
             gone, whole = self._expired(slider, int(low[until - 1]))
             edge = int(high[until - 1])
             if not whole:
@@ -132,11 +135,18 @@ class Lane:
                 got = sums.slide(flows[g], a, end, taken[g], high[p:until], low[p:until])
                 pieces[g].append((p, got))
             a, p = end, until
-        if a < len(time):
-            none = np.empty(0, np.int64)
+        none = np.empty(0, np.int64)
+        while a < len(time):
+            end = min(len(time), a + self._at_once)
             for g, sums in slider.sums.items():
-                sums.slide(flows[g], a, len(time), flows[g].part(0, 0), none, none)
+                sums.slide(flows[g], a, end, flows[g].part(0, 0), none, none)
+            a = end
         return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+
+    @property
+    def _at_once(self) -> int:
+        """Arrivals of one call: each sets room aside for itself where extremes are asked for."""
+        return _FEW_ARRIVALS if any(feed.extremes for feed in self.shape.feeds) else _MOST_ARRIVALS
 
     def _expired(self, slider: Slider, below: int) -> tuple[Columns, bool]:
         """The rows before a time, taken out of the window; and whether these are all of them."""

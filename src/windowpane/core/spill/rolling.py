@@ -8,7 +8,7 @@ import numpy as np
 
 from windowpane.core.arrays import Ints, Values
 from windowpane.core.kernels.exact import CHUNKS, MOST, carry_all
-from windowpane.core.kernels.rolling import EMITTED, FREE_NODE, N_NODES, Small, roll
+from windowpane.core.kernels.rolling import EMITTED, FREE_NODE, N_FREE, N_NODES, Small, roll
 from windowpane.core.spill.feed import Answers, Feed, Lifted
 from windowpane.values.errors import BadState
 
@@ -48,7 +48,7 @@ class Rolling:
     def __init__(self, feed: Feed, target: Ints, *, own: bool) -> None:
         """`target` says which sum each column of floats goes to; `own`: answer only for keys just seen."""
         self.feed, self.target, self.own = feed, target, own
-        self.state: Ints = np.zeros(4, np.int64)
+        self.state: Ints = np.zeros(5, np.int64)
         self.state[FREE_NODE] = -1
         n_counts, n_sums, n_floats, n_codes = (
             len(part) for part in (feed.counts, feed.sums, feed.floats, feed.extremes)
@@ -99,15 +99,13 @@ class Rolling:
             self.place[old:] = -1
             self.queue[old:] = -1
             self.spans[old:] = (CHUNKS, -1)
-        need = int(self.state[N_NODES]) + n_rows * len(self.feed.extremes)
+        need = int(self.state[N_NODES] - self.state[N_FREE]) + n_rows * len(self.feed.extremes)
         if need > len(self.links):
             size = max(_SMALLEST, need, len(self.links) * 3 // 2)
             for name in _BY_NODE:
                 setattr(self, name, _grown(getattr(self, name), size))
 
-    def slide(
-        self, arrivals: Flow, begin: int, end: int, expired: Flow, high: Ints, low: Ints
-    ) -> Found:
+    def slide(self, arrivals: Flow, begin: int, end: int, expired: Flow, high: Ints, low: Ints) -> Found:
         """Add arrivals `begin .. end-1`, take out the expired, and answer every `[low, high)` on the way."""
         feed, fresh = self.feed, end - begin
         self.make_room(int(arrivals.key[begin:end].max(initial=-1)) + 1, fresh)
