@@ -28,6 +28,16 @@ BENCHES = (
     Bench("recovery", "a run on Spark that is killed again and again, against the truth", _of("recovery")),
     Bench("spark", "Spark's own window() against windowpane, on Spark", _of("spark")),
     Bench(
+        "staleness",
+        "the staleness of every queue policy under overload, on synthetic and on real streams",
+        _of("staleness"),
+    ),
+    Bench(
+        "upstream",
+        "update queues against UpStream's figures: staleness, append and update queues, linecutting",
+        _of("upstream"),
+    ),
+    Bench(
         "upstream-windows",
         "windows under update semantics, and the memory of update queues, against UpStream's figures",
         _of("upstream_windows"),

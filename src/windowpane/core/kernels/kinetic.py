@@ -27,6 +27,7 @@ RANKS = np.dtype(
         ("square", np.float64),
         ("silent", np.float64),  # since when the key has not updated
         ("gap", np.float64),  # the mean time between its updates
+        ("seen", np.float64),  # how many updates that mean stands for
         ("price", np.float64),  # 1 / cost: savings are compared for each unit of the consumer's time
     ]
 )
@@ -84,10 +85,15 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     while until <= now:  # rounding
         piece += 1
         until = ranks.silent[key] + gap * EDGES[piece]
-    slow = gap / (gap + 1.0 / ranks.price[key])
-    share = ranks.price[key] / (1.0 + slow * (habits[HAZARD, piece] - 1.0))
-    ranks.linear[key] = share * gap * habits[LEFT, piece]
-    ranks.square[key] = max(share - 0.5 * ranks.price[key], 0.0)
+    # Habits do not matter to a key that updates several times during one service or while it waits.
+    price, hazard, wait = ranks.price[key], habits[HAZARD, piece], (now - ranks.since[key]) / gap
+    if hazard < 1.0:
+        wait = (wait / 4.0) ** 2
+    share = price / (1.0 + (hazard - 1.0) / (1.0 + 1.0 / (price * gap) + wait))
+    # The mean counts the silence so far, too: (gap * seen + silence) / seen.
+    each = share * habits[LEFT, piece] / ranks.seen[key]
+    ranks.linear[key] = each * max(gap * ranks.seen[key] - (ranks.silent[key] - ranks.since[key]), 0.0)
+    ranks.square[key] = each + max(share - 0.5 * price, 0.0)
     return until
 
 

@@ -76,6 +76,7 @@ def arrive(queue: Queue, policy: int, key: int, now: float, row: int) -> bool:
         ranks.since[key] = keys.first[key]
         ranks.silent[key] = now
         ranks.gap[key] = gap_of(keys, key)
+        ranks.seen[key] = keys.weight[key]
         ranks.price[key] = 1.0 / cost_of(keys, totals, key)
         return True
     if policy == LINECUTTING and cost_of(keys, totals, key) * totals[WAITING] < gap_of(keys, key):

@@ -1,0 +1,60 @@
+"""The benchmarks of update queues, in small."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.bench import real_streams, staleness, upstream
+from windowpane.simulate.overload import zipf
+from windowpane.values.freshness import Policy
+
+
+@pytest.mark.paper
+def test_the_figures_of_update_queues_are_as_the_paper_says():
+    report = upstream.run(quick=True, progress=lambda *_: None)
+    assert {row["figure"] for row in report.rows} == {"5a", "5b", "7a", "7b", "9"}
+    assert [claim.name for claim in report.claims if not claim.holds] == []
+
+
+def test_a_cell_measures_every_policy():
+    cell = staleness.Cell("zipf", zipf(20, 0.9), 2.0)
+    found = staleness.measured(cell, 4_000, 2)
+    assert set(found) == set(Policy)
+    assert found[Policy.APPEND][1] > 10 * found[Policy.FRESHEST][1]
+    assert all(application > queue for queue, application in found.values())
+    row = staleness.row("zipf", 20, 2.0, found)
+    assert row["ratio"] == pytest.approx(staleness.ratios(found)[1], abs=1e-4)
+
+
+def test_the_grid_has_every_distribution_and_load():
+    grid = list(staleness.cells(staleness.LOADS))
+    assert len(grid) == 2 * 9 * 7
+    assert sum(not cell.skewed for cell in grid) == 2 * 7
+    assert all(cell.shares.sum() == pytest.approx(1) for cell in grid)
+
+
+def test_claims_look_at_the_worst_cell_and_at_the_mean_of_the_skewed_ones():
+    even, skewed = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 1), 2.0)
+    heavy = staleness.Cell("z", zipf(4, 1), 20.0)
+    found = [(even, (1.0, 1.02)), (skewed, (0.9, 0.8)), (heavy, (1.0, 1.0))]
+    verdicts = [(claim.value, claim.holds) for claim in staleness.claims(found)]
+    assert verdicts == [(1.0, True), (0.9, True), (1.02, False), (0.8, True)]
+
+
+def test_a_stream_is_replayed_from_its_file(tmp_path, monkeypatch):
+    times = pa.array([3_000_000, 1_000_000, 2_000_000], pa.timestamp("us"))
+    pq.write_table(pa.table({"ts": times, "user": ["b", "a", "b"], "page": ["x", None, "y"]}),
+                   tmp_path / "wikiticker.parquet")  # fmt: skip
+    monkeypatch.setenv("WINDOWPANE_DATA", str(tmp_path))
+    found = real_streams.replays(10)
+    assert list(found) == ["wikiticker by user", "wikiticker by page"]
+    by_user = found["wikiticker by user"]
+    assert by_user.times.tolist() == [0.0, 1.0, 2.0]
+    assert by_user.ids.tolist() == [1, 0, 0]
+    assert (by_user.keys, found["wikiticker by page"].keys) == (2, 3)
+    assert staleness.replayed(by_user, 2.0)[Policy.IN_PLACE][1] > 0
+
+
+def test_without_files_there_are_no_real_streams(tmp_path, monkeypatch):
+    monkeypatch.setenv("WINDOWPANE_DATA", str(tmp_path))
+    assert real_streams.replays(10) == {}
