@@ -34,6 +34,7 @@ from windowpane.values.aggregates import (
     weighted_mean,
 )
 from windowpane.values.punctuation import delay, external, heartbeat, manual, melded, ordered, slack
+from windowpane.values.sizes import Budget
 from windowpane.values.user_aggregates import UserAggregate
 from windowpane.values.windows import (
     ContextAwareWindow,
@@ -54,6 +55,7 @@ FOREIGN["pyspark"] = lambda: import_module("windowpane.spark")
 
 __all__ = [
     "Algebra",
+    "Budget",
     "ContextAwareWindow",
     "ContextFreeWindow",
     "Freshness",

@@ -9,7 +9,7 @@ import pytest
 from windowpane.planner.rules import Final, Lane
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["windows.md", "semantics.md"]
+PAGES = ["windows.md", "semantics.md", "spill.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 CARDS = re.findall(
     r"^## (.+?)\n\n```text\n(.*?)^```",

@@ -283,7 +283,7 @@ def explain_choice(plan: Plan, budget: Budget, choice: SpillChoice, seen: Seen) 
     two = "needs panes" if choice.two_level is None else _bytes(choice.two_level)
     measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
     rate = (
-        f"{seen.rate:,.3g} tuples per {plan.stream.time}" if measured else f"{seen.rate * 1e6:,.3g} tuples/s"
+        f"{seen.rate:,.6g} tuples per {plan.stream.time}" if measured else f"{seen.rate * 1e6:,.6g} tuples/s"
     )
     keys = ", ".join(f"{groups:,.0f}" for groups in seen.groups)
     count = f"{len(spans)} window{'s' * (len(spans) > 1)}"

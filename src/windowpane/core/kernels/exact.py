@@ -95,16 +95,16 @@ def _negate(chunks: Ints, first: int, last: int) -> None:
 
 
 @kernel
-def _magnitude(chunks: Ints, first: int, top: int, base: int) -> float:
-    """The number in carried chunks `first .. top`, the top one positive, rounded to nearest, ties to even."""
-    head = chunks[top]
-    second = chunks[top - 1] if top - 1 >= first else np.int64(0)
-    third = chunks[top - 2] if top - 2 >= first else np.int64(0)
+def _rounded(head: np.int64, second: np.int64, third: np.int64, left: np.int64, top: int) -> float:
+    """The positive number whose first 96 bits are these, the first in chunk `top`; to nearest, ties to even.
+
+    `left` is not 0 if anything stands below.
+    """
     # 55 to 63 bits from the top one down; converting them rounds, once what is left below is in the last bit
     if head >> 31:
         shift = -1
         kept = (head << 31) | (second >> 1)
-        left = (second & 1) | third
+        left |= (second & 1) | third
     else:
         if head >> 22:
             shift = 0
@@ -115,17 +115,42 @@ def _magnitude(chunks: Ints, first: int, top: int, base: int) -> float:
         else:
             shift = 27
         kept = (head << (32 + shift)) | (second << shift) | (third >> (32 - shift))
-        left = third & ((np.int64(1) << (32 - shift)) - 1)
-    at = top - 3
-    while left == 0 and at >= first:
-        left = chunks[at]
-        at -= 1
+        left |= third & ((np.int64(1) << (32 - shift)) - 1)
     if left:
         kept |= 1
-    power = 32 * (top - base) - 32 - shift - 1074
-    half = power // 2
+    power = 32 * top - 32 - shift - 1074
+    half = power >> 1
     value: float = kept * _POWERS[half + _HALF_RANGE] * _POWERS[power - half + _HALF_RANGE]
     return value
+
+
+@kernel
+def _read_slowly(chunks: Ints, spans: Spans, which: int) -> float:
+    """A sum that is negative, or whose first chunks are 0."""
+    carry(chunks, spans, which)
+    base = CHUNKS * which
+    first, last = base + spans[2 * which], base + spans[2 * which + 1]
+    negative = chunks[last] < 0
+    if negative:
+        _negate(chunks, first, last)
+    top = last
+    while top > first and chunks[top] == 0:
+        top -= 1
+    result = 0.0
+    if chunks[top] >> 32:
+        # only at the end of the range, beyond float64
+        result = np.inf
+    elif chunks[top]:
+        second = chunks[top - 1] if top - 1 >= first else np.int64(0)
+        third = chunks[top - 2] if top - 2 >= first else np.int64(0)
+        left = np.int64(0)
+        for at in range(first, top - 2):
+            left |= chunks[at]
+        result = _rounded(chunks[top], second, third, left, top - base)
+    if negative:
+        _negate(chunks, first, last)
+        result = -result
+    return result
 
 
 @kernel
@@ -136,25 +161,24 @@ def read_exact(chunks: Ints, spans: Spans, specials: Spans, which: int) -> float
         if specials[at + NAN] > 0 or (specials[at + PLUS] > 0 and specials[at + MINUS] > 0):
             return np.nan
         return np.inf if specials[at + PLUS] > 0 else -np.inf
-    carry(chunks, spans, which)
     base = CHUNKS * which
-    first, last = base + spans[2 * which], base + spans[2 * which + 1]
+    first, last = spans[2 * which], spans[2 * which + 1]
     if last < first:
         return 0.0
-    negative = chunks[last] < 0
-    if negative:
-        _negate(chunks, first, last)
-    top = last
-    while top > first and chunks[top] == 0:
-        top -= 1
-    result = 0.0
-    if chunks[top]:
-        # the last chunk holds more than 32 bits only at the end of the range, beyond float64
-        result = np.inf if chunks[top] >> 32 else _magnitude(chunks, first, top, base)
-    if negative:
-        _negate(chunks, first, last)
-        result = -result
-    return result
+    # carried on the way and not stored: most sums are positive and have few chunks
+    over = left = lowest = third = second = head = np.int64(0)
+    for at in range(base + first, base + last + 1):
+        left |= lowest
+        lowest, third, second = third, second, head
+        head = chunks[at] + over
+        over = head >> 32
+        head &= _LOW
+    if over == 0:
+        if head:
+            return _rounded(head, second, third, left | lowest, last)
+        if second:
+            return _rounded(second, third, lowest, left, last - 1)
+    return _read_slowly(chunks, spans, which)
 
 
 @kernel

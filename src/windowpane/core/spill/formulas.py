@@ -85,7 +85,7 @@ def stretches(sizes: Sequence[float]) -> list[float]:
     [1, 5, 6]
     """
     ordered = sorted(sizes)
-    return [b - a for a, b in zip([0.0, *ordered[:-1]], ordered, strict=True)]
+    return [b - a for a, b in zip([0, *ordered[:-1]], ordered, strict=True)]
 
 
 def distance_clusters(blocks: float, lengths: Sequence[float]) -> list[float]:

@@ -122,11 +122,10 @@ class Lane:
             until = min(len(high), p + most)
             if a + self._at_once < len(time):
                 until = max(p + 1, min(until, int(np.searchsorted(high, time[a + self._at_once], "right"))))
-            gone, whole = self._expired(slider, int(low[until - 1]))
+            gone, last = self._expired(slider, int(low[until - 1]))
             edge = int(high[until - 1])
-            if not whole:
+            if last is not None:
                 # more is to be taken out first for the points after these
-                last = int(gone[_TIME_AT][-1])
                 until = max(p, min(until, int(np.searchsorted(low, last, side="right"))))
                 edge = max(last + 1, int(high[until - 1]) if until > p else NEVER)
             end = max(a, int(np.searchsorted(time, edge)))
@@ -148,21 +147,22 @@ class Lane:
         """Arrivals of one call: each sets room aside for itself where extremes are asked for."""
         return _FEW_ARRIVALS if any(feed.extremes for feed in self.shape.feeds) else _MOST_ARRIVALS
 
-    def _expired(self, slider: Slider, below: int) -> tuple[Columns, bool]:
-        """The rows before a time, taken out of the window; and whether these are all of them."""
+    def _expired(self, slider: Slider, below: int) -> tuple[Columns, int | None]:
+        """Rows before a time, taken out of the window; and the time of the last, unless these are all."""
         parts: list[Columns] = []
-        rows, whole = 0, False
-        while rows < _MOST_EXPIRED and not whole:
+        rows = 0
+        last: int | None = int(NEVER)
+        while rows < _MOST_EXPIRED and last is not None:
             view = self.store.oldest(slider.window)
             n = int(np.searchsorted(view[_TIME_AT], below))
-            whole = n < len(view[_TIME_AT]) or n == 0
+            last = None if n < len(view[_TIME_AT]) or n == 0 else int(view[_TIME_AT][-1])
             first = int(np.searchsorted(view[_TIME_AT][:n], slider.since))
             parts.append(tuple(column[first:n].copy() for column in view))
             self.store.release(slider.window, n)
             rows += n
         if len(parts) == 1:
-            return parts[0], whole
-        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)), whole
+            return parts[0], last
+        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)), last
 
     @property
     def nbytes(self) -> int:
