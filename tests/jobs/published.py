@@ -33,7 +33,7 @@ class Program:
         if self._process.poll() is None:
             self.kill()
 
-    def wait_for(self, there, seconds=300):
+    def wait_for(self, there, seconds=500):
         """Until something is there, while the program runs."""
         end = time.monotonic() + seconds
         while not there():
@@ -54,4 +54,4 @@ class Program:
 
     def end(self):
         """The exit code."""
-        return self._process.wait(timeout=300)
+        return self._process.wait(timeout=500)

@@ -66,6 +66,8 @@ def test_from_csv_files_to_json_files(spark, tmp_path):
     where = f"path: in, options: {{header: true, nullValue: ''}}, {SCHEMA}"
     assert finished(job_of(tmp_path, source="csv", where=where, sink="json, path: out"), spark)
     assert flat(published(tmp_path / "out", "json")) == flat(expected())
+    written = [file.read_text() for file in (tmp_path / "out").rglob("*.json")]
+    assert any('"k":null' in text for text in written)
 
 
 def test_from_json_files_to_csv_files(spark, tmp_path):

@@ -102,7 +102,8 @@ def publisher(spec: QuerySpec, answers: Any) -> Publisher | None:
     path = None if sink.path is None or sink.format not in FILES else local_path(sink.path)
     if path is None:
         return None
-    files = Publisher(sink.format, path, sink.options, sink.partition_by)
+    whole = {"ignoreNullFields": "false"} if sink.format == "json" else {}
+    files = Publisher(sink.format, path, whole | dict(sink.options), sink.partition_by)
     located(sink.node or spec.node, lambda: files.prepare(schema_of(answers)))
     return files
 
@@ -119,8 +120,9 @@ def shaped(spec: QuerySpec, answers: Any) -> Any:
     if spec.sink.format == "kafka":
         names = answers.columns
         keys = ", ".join(f"`{name}`" for name in names[: names.index("window")])
-        key = f"to_json(struct({keys})) as key" if keys else "cast(null as string) as key"
-        return answers.selectExpr(key, "to_json(struct(*)) as value")
+        whole = "map('ignoreNullFields', 'false')"  # a null key is a key like any other
+        key = f"to_json(struct({keys}), {whole}) as key" if keys else "cast(null as string) as key"
+        return answers.selectExpr(key, f"to_json(struct(*), {whole}) as value")
     if spec.sink.format == "csv":
         window = ("window.start as window_start", "window.end as window_end")
         return answers.selectExpr(
