@@ -31,6 +31,8 @@ OUTPUTS = ("sliding", "sessions")
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
 MASTER = "local[2,4]"
 """Two threads, and four tries for a task: a worker that died is replaced, as it is on a cluster."""
+Numbers = npt.NDArray[np.int64]
+Answers = list[tuple[int, ...]]
 Found = dict[str, Counter[tuple[int, ...]]]
 """The rows of each output, and how often each is there."""
 
@@ -102,16 +104,8 @@ def write_input(folder: Folder, files: int, rows: int, seed: int) -> tuple[list[
     answers: Found = {
         "sliding": Counter(_sliding(time[kept], key[kept], value[kept])),
         "sessions": Counter(_sessions(time[kept], key[kept], value[kept])),
-        "late": rows_of(table.filter(pa.array(late))),
-        "rejects": rows_of(
-            table.filter(pa.array(null)).append_column("reason", [["null time"] * null.sum()])
-        ),
     }
     return parts, answers
-
-
-Numbers = npt.NDArray[np.int64]
-Answers = list[tuple[int, ...]]
 
 
 def _sliding(time: Numbers, key: Numbers, value: Numbers) -> Answers:

@@ -1,0 +1,64 @@
+"""The benchmark of recovery without its kills: the truth that it compares with, and claims that can fail."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowpane.bench import recovery
+from windowpane.bench.recovery import NONE, OFFSET, QUICK, Life, Outcome
+from windowpane.bench.recovery_job import OUTPUTS, Folder, in_process, published, write_input
+
+
+def test_the_truth_is_what_the_in_process_run_gives(tmp_path):
+    parts, truth = write_input(Folder(tmp_path), files=12, rows=200, seed=5)
+    assert in_process(parts) == truth
+    assert all(len(truth[name]) > 100 for name in OUTPUTS)
+    times = pa.concat_tables(parts)["ts"]
+    assert times.null_count
+    assert (np.diff(times.drop_null().cast(pa.int64()).to_numpy()) < 0).mean() > 0.3
+
+
+def test_a_reader_sees_published_micro_batches_and_nothing_else(tmp_path):
+    folder = Folder(tmp_path)
+    parts, _ = write_input(folder, files=1, rows=10, seed=5)
+    for name in ("batch=0", "other"):
+        (folder.out("sliding") / name).mkdir(parents=True)
+        pq.write_table(parts[0].select(["key", "value"]), folder.out("sliding") / name / "a.parquet")
+    assert published(folder) == {
+        "sliding": Counter(zip(*parts[0].select(["key", "value"]).to_pydict().values(), strict=True)),
+        "sessions": Counter(),
+    }
+
+
+LIVES = (
+    *(Life(i, OFFSET, 0.1, 8.0, offset=i + 1, commit=i) for i in range(len(QUICK.ends))),
+    Life(3, NONE, 0.0, 9.0, 14, 14, lost_tasks=1),
+)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "broken"),
+    [
+        (Outcome(LIVES, 0, 0, 0), None),
+        (Outcome(LIVES, 1, 0, 0), "rows missing"),
+        (Outcome(LIVES, 0, 2, 0), "rows extra"),
+        (Outcome(LIVES, 0, 0, 1), "rows in which the in-process run differs"),
+        (Outcome(LIVES[1:], 0, 0, 0), "kills of driver, JVM and workers"),
+        (
+            Outcome((*LIVES[:-1], Life(3, NONE, 0.0, 9.0)), 0, 0, 0),
+            "tasks lost with a Python worker, and made up for",
+        ),
+        (
+            Outcome((Life(0, OFFSET, 0.1, 8.0, 1, 0, surplus=3), *LIVES[1:]), 0, 0, 0),
+            "surplus rows for readers after a kill",
+        ),
+    ],
+)
+def test_every_claim_can_fail(monkeypatch, outcome, broken):
+    monkeypatch.setattr(recovery, "recover", lambda *_: outcome)
+    report = recovery.run(quick=True, progress=lambda *_: None)
+    assert [claim.name for claim in report.claims if not claim.holds] == ([broken] if broken else [])
+    assert len(report.rows) == len(outcome.lives)
