@@ -60,6 +60,18 @@ def finished(job, spark):
     return run(job, spark, threading.Event(), lambda _: None) == FINISHED
 
 
+def test_a_job_that_drains_gives_every_window(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    pa.csv.write_csv(TABLE, tmp_path / "in" / "rows.csv")
+    where = f"path: in, options: {{header: true, nullValue: ''}}, {SCHEMA}"
+    job = job_of(tmp_path, source="csv", where=where, sink="json, path: out", trigger="drain")
+    assert finished(job, spark)
+    whole = wp.stream(TABLE, time="ts", keys="k", delay="2 s").window(wp.tumbling("7 s"))
+    every = flat(whole.agg(wp.count(), total=wp.sum("v")).run().table)
+    assert flat(published(tmp_path / "out", "json")) == every
+    assert len(every) > len(flat(expected()))
+
+
 def test_from_csv_files_to_json_files(spark, tmp_path):
     (tmp_path / "in").mkdir()
     pa.csv.write_csv(TABLE, tmp_path / "in" / "rows.csv")

@@ -73,6 +73,11 @@ def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:
         frame = observed_input(frame, job.stream["time"])
     built = queries(job, frame)
     return [
-        (spec, located(spec.node, partial(sparks, spec.node, query.to_spark)))
+        (
+            spec,
+            located(
+                spec.node, partial(sparks, spec.node, partial(query.to_spark, control=job.control(spec)))
+            ),
+        )
         for spec, query in zip(job.queries, built, strict=True)
     ]

@@ -10,7 +10,7 @@ from windowpane.jobs.document import Node
 from windowpane.plan.nodes import AnyAggregate, Emit
 from windowpane.values.windows import Window
 
-TriggerKind = Literal["processing_time", "available_now", "once", "batch"]
+TriggerKind = Literal["processing_time", "available_now", "drain", "once", "batch"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,10 @@ class Sink:
 
 @dataclass(frozen=True)
 class Trigger:
-    """When micro-batches are made; `batch` reads everything as one batch job and closes every window."""
+    """When micro-batches are made.
+
+    `drain` takes what is there and then closes every window; `batch` does so as one batch job.
+    """
 
     kind: TriggerKind = "processing_time"
     every: int = 1_000_000
@@ -76,6 +79,12 @@ class Job:
     def streaming(self) -> bool:
         """Whether Spark runs it as a stream."""
         return self.trigger.kind != "batch"
+
+    def control(self, query: QuerySpec) -> str | None:
+        """The folder through which a query's stream is ended, where the job is to drain it."""
+        if self.trigger.kind != "drain" or self.checkpoint is None:
+            return None
+        return f"{self.checkpoint}/{query.name}-control"
 
     def section(self, name: str) -> Node:
         """A top-level part of the file, or the whole where it is not there."""

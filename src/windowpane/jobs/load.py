@@ -26,7 +26,7 @@ from windowpane.values.durations import microseconds
 _TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "master", "spark")
 _STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "name")
 _QUERY = ("name", "window", "windows", "aggregates", "keys", "emit", "sink")
-_TRIGGERS: tuple[TriggerKind, ...] = ("available_now", "once", "batch")
+_TRIGGERS: tuple[TriggerKind, ...] = ("available_now", "drain", "once", "batch")
 _KEEPS = ("console", "memory")
 """Sinks that forget when the job ends, so that it need not remember either."""
 
@@ -159,8 +159,8 @@ def _trigger(node: Node | None, source: Source) -> Trigger:
     if node is None:
         return Trigger()
     trigger = _trigger_of(node)
-    if trigger.kind == "batch" and source.format in {"rate", "socket"}:
-        raise node.error(f"the source {source.format} never ends, so that it cannot be read as a batch.")
+    if trigger.kind in {"batch", "drain"} and source.format in {"rate", "socket"}:
+        raise node.error(f"the source {source.format} never ends, so that no {trigger.kind} can end it.")
     return trigger
 
 
@@ -183,6 +183,10 @@ def _checkpoint(top: Fields, queries: tuple[QuerySpec, ...], trigger: Trigger, f
         if trigger.kind == "batch":
             raise node.error("a batch job keeps no checkpoint. Remove it, or choose another trigger.")
         return resolved(text_of(node), folder)
+    if trigger.kind == "drain":
+        raise top.node.error(
+            "'checkpoint' is missing, but trigger: drain needs it. Write: checkpoint: a-directory."
+        )
     for query in queries:
         if trigger.kind != "batch" and query.sink.format not in _KEEPS:
             raise top.node.error(

@@ -16,6 +16,7 @@ from windowpane.jobs.job import Job, QuerySpec
 from windowpane.jobs.show import Progress
 from windowpane.jobs.watch import Watch
 from windowpane.jobs.write import start, write_once
+from windowpane.spark import finish
 from windowpane.spark.session import ERRORS, reason
 from windowpane.values.errors import WindowpaneError
 
@@ -79,29 +80,44 @@ def _stream(job: Job, built: Sequence[tuple[QuerySpec, Any]], stop: threading.Ev
     try:
         for spec, frame in built:
             running.append(_Running(job, spec, frame))
-        over = False
-        while not over:
-            stopped = stop.wait(_LOOK)
-            report([one.watch.look() for one in running])
-            active = any(one.query.isActive for one in running)  # asked first: what ends later is seen later
-            again = [not stopped and one.started_again() for one in running]
-            over = stopped or not (active or any(again))
-        report([one.watch.look() for one in running])
+        _watch(running, stop, report)
+        if job.trigger.kind == "drain" and not stop.is_set():
+            for one in running:
+                one.drain()
+            _watch(running, stop, report)
         return INTERRUPTED if stop.is_set() else FINISHED
     finally:
         for one in running:
             one.query.stop()
 
 
+def _watch(running: Sequence[_Running], stop: threading.Event, report: Report) -> None:
+    """Report until all queries ended or a stop is asked for."""
+    over = False
+    while not over:
+        stopped = stop.wait(_LOOK)
+        report([one.watch.look() for one in running])
+        active = any(one.query.isActive for one in running)  # asked first: what ends later is seen later
+        again = [not stopped and one.started_again() for one in running]
+        over = stopped or not (active or any(again))
+    report([one.watch.look() for one in running])
+
+
 class _Running:
     """A query that runs, and is started again where Spark gave it up only because the machine is slow."""
 
     def __init__(self, job: Job, spec: QuerySpec, frame: Any) -> None:
-        self._job = job
+        self._job, self._control = job, job.control(spec)
         self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame))
         self._starts = 1
         self.query = self._start()
         self.watch = Watch(self.query)
+
+    def drain(self) -> None:
+        """End the stream, so that every window comes out."""
+        if self._control is not None:
+            finish(self._control)
+            self.query = self.watch.query = self._start()
 
     def started_again(self) -> bool:
         """Raise what made the query fail; True where to go on from the checkpoint was all it took."""
