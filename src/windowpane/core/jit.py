@@ -2,19 +2,21 @@
 
 Kernels compile on first use for the few signatures they are called with and are cached on disk, so a
 second process starts warm. Numba writes the index and data files of its cache atomically, so that many
-workers may start at once. Where Numba is missing, kernels run as plain Python: right, but slow.
+workers may start at once. Where no folder can be written, each process compiles for itself. Where Numba is
+missing, kernels run as plain Python: right, but slow.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import TypeVar, cast
 
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., object])
+_OPTIONS = {"nopython": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 
 try:
     import numba
@@ -45,7 +47,19 @@ def kernel(function: F) -> F:
     """Compile a loop over arrays. The only way in this project to call Numba."""
     if not HAVE_NUMBA:
         return cast("F", _slow(function))
-    compiled = numba.jit(nopython=True, nogil=True, cache=True, boundscheck=False, error_model="numpy")(
-        function
-    )
+    try:
+        compiled = numba.jit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # Numba's word for a cache that has no place
+        _tell_uncached()
+        compiled = numba.jit(**_OPTIONS)(function)
     return cast("F", compiled)
+
+
+@cache
+def _tell_uncached() -> None:
+    warnings.warn(
+        "Numba finds no folder to keep compiled kernels in, so every process compiles them anew: the same "
+        "answers, but a slow start. Set NUMBA_CACHE_DIR to a folder that can be written.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
