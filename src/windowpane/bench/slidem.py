@@ -84,7 +84,8 @@ def claims(rows: list[Row]) -> list[Claim]:
     """Memory does not follow the window, and the rate is ten times the published one."""
     sizes = [row for row in rows if row["part"] == "size"]
     peaks = [float(str(row["peak_rss_mb"])) for row in sizes]
-    speeds = [float(str(row["tuples_per_second"])) for row in rows]
+    # of CPU time, as all benchmarks here: what else runs on the machine must not decide
+    speeds = [float(str(row["tuples_per_cpu_second"])) for row in rows]
     smallest, largest = (float(str(sizes[at]["window_gb"])) for at in (0, -1))
     return [
         Claim(
@@ -94,7 +95,7 @@ def claims(rows: list[Row]) -> list[Claim]:
             at_most=True,
         ),
         Claim(
-            f"tuples/s, {FASTER} x published ({PUBLISHED_RATE:,})",
+            f"tuples per CPU second, {FASTER} x published ({PUBLISHED_RATE:,})",
             round(min(speeds)),
             FASTER * PUBLISHED_RATE,
         ),

@@ -95,7 +95,7 @@ def _negate(chunks: Ints, first: int, last: int) -> None:
 
 
 @kernel
-def _rounded(head: np.int64, second: np.int64, third: np.int64, left: np.int64, top: int) -> float:
+def rounded(head: np.int64, second: np.int64, third: np.int64, left: np.int64, top: int) -> float:
     """The positive number whose first 96 bits are these, the first in chunk `top`; to nearest, ties to even.
 
     `left` is not 0 if anything stands below.
@@ -146,7 +146,7 @@ def _read_slowly(chunks: Ints, spans: Spans, which: int) -> float:
         left = np.int64(0)
         for at in range(first, top - 2):
             left |= chunks[at]
-        result = _rounded(chunks[top], second, third, left, top - base)
+        result = rounded(chunks[top], second, third, left, top - base)
     if negative:
         _negate(chunks, first, last)
         result = -result
@@ -175,9 +175,9 @@ def read_exact(chunks: Ints, spans: Spans, specials: Spans, which: int) -> float
         head &= _LOW
     if over == 0:
         if head:
-            return _rounded(head, second, third, left | lowest, last)
+            return rounded(head, second, third, left | lowest, last)
         if second:
-            return _rounded(second, third, lowest, left, last - 1)
+            return rounded(second, third, lowest, left, last - 1)
     return _read_slowly(chunks, spans, which)
 
 

@@ -19,6 +19,7 @@ from windowpane.core.kernels.exact import (
     clear_exact,
     read_exact,
     read_pair,
+    rounded,
 )
 
 Small = npt.NDArray[np.int32]
@@ -99,21 +100,6 @@ def _empty(
 
 
 @kernel
-def _read(
-    key: int, n_out: int, n_floats: int, paired: bool, chunks: Ints, spans: Small, specials: Small,
-    one: Floats, one_bits: Ints, out: Floats,
-) -> None:  # fmt: skip
-    """The float sums of a key."""
-    for s in range(n_floats):
-        if paired:
-            out[s, 0, n_out], out[s, 1, n_out] = read_pair(
-                chunks, spans, specials, key * n_floats + s, one, one_bits
-            )
-        else:
-            out[s, 0, n_out] = read_exact(chunks, spans, specials, key * n_floats + s)
-
-
-@kernel
 def roll(
     arrived: Ints, keys: Small, ints: Ints, bits: Ints, codes: Ints, has: Bools, begin: int, end: int,
     expired: Ints, e_keys: Small, e_ints: Ints, e_bits: Ints,
@@ -164,8 +150,29 @@ def roll(
                 for j in range(n_sums):
                     out_sums[j, 0, n_out] = sums[key, j, 0]
                     out_sums[j, 1, n_out] = sums[key, j, 1]
-                if n_floats:
-                    _read(key, n_out, n_floats, paired, chunks, spans, specials, one, one_bits, out_floats)
+                for s in range(n_floats):
+                    which = key * n_floats + s
+                    if paired:
+                        out_floats[s, 0, n_out], out_floats[s, 1, n_out] = read_pair(
+                            chunks, spans, specials, which, one, one_bits
+                        )
+                        continue
+                    # `read_exact` for the sums that most are, written out as `add_exact` is below
+                    over = left = lowest = third = second = first_word = np.int64(0)
+                    last = spans[2 * which + 1]
+                    for at in range(CHUNKS * which + spans[2 * which], CHUNKS * which + last + 1):
+                        left |= lowest
+                        lowest, third, second = third, second, first_word
+                        held = chunks[at] + over
+                        over = held >> 32
+                        first_word = held & _LOW
+                    strange = specials[3 * which] | specials[3 * which + 1] | specials[3 * which + 2]
+                    if over == 0 and strange == 0 and first_word:
+                        out_floats[s, 0, n_out] = rounded(first_word, second, third, left | lowest, last)
+                    elif over == 0 and strange == 0 and second:
+                        out_floats[s, 0, n_out] = rounded(second, third, lowest, left, last - 1)
+                    else:
+                        out_floats[s, 0, n_out] = read_exact(chunks, spans, specials, which)
                 for j in range(n_codes):
                     head = queue[key, j, HEAD]
                     if head >= 0:
