@@ -74,7 +74,10 @@ def reason(error: BaseException) -> str:
     if own:
         return str(own[-1]).strip()
     raised = re.findall(r"^(?:\w+\.)*(?:\w*Error|\w*Exception): (.+)$", text, re.MULTILINE)
+    causes = [cause.strip() for cause in re.findall(r"^Caused by: [\w.$]+: (.+)$", text, re.MULTILINE)]
     if "Traceback (most recent call last)" in text and raised:
+        if str(raised[-1]).startswith("An error occurred while calling") and causes:
+            return " ".join(dict.fromkeys((causes[0], causes[-1])))  # what Java could not do, and why
         return str(raised[-1]).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
