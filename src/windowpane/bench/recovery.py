@@ -49,7 +49,7 @@ class Scale:
         return 3 * len(self.ends) + 6
 
 
-FULL = Scale((OFFSET, OFFSET, PUBLISHED, OFFSET, OFFSET, STAGED) * 5)
+FULL = Scale((*((OFFSET,) * 5), PUBLISHED, *((OFFSET,) * 5), STAGED) * 2)
 QUICK = Scale((OFFSET, PUBLISHED, STAGED))
 
 
