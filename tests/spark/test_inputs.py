@@ -145,6 +145,23 @@ def test_row_32_the_end_of_a_bounded_run_closes_every_window_of_every_kind(spark
         assert last[name].num_rows, name
 
 
+def test_row_32_the_end_of_a_chain_closes_the_windows_of_its_first_query_too(spark, tmp_path):
+    """The second must not answer before the rest of the first has come: regression."""
+    table = events()
+    write_files(tmp_path / "in", table, files=2)
+
+    def query(source):
+        counts = wp.stream(source, time="ts", keys="k", delay="2 s").window(wp.tumbling("1 s"))
+        again = wp.stream(counts.agg(n=wp.count(), name="counts"), time="window_end", keys="k")
+        return again.window(wp.sliding("20 s", "10 s")).agg(most=wp.max("n"), total=wp.sum("n"))
+
+    frame = query(streaming(spark, tmp_path / "in")).to_spark(buckets=3, control=tmp_path / "control")
+    found = run(frame, tmp_path / "checkpoint")
+    finish(tmp_path / "control")
+    found += run(frame, tmp_path / "checkpoint")
+    assert sorted(chain.from_iterable(found)) == rows(query(table).run().table)
+
+
 def test_row_33_repeated_rows_are_dropped_before_the_stream_by_sparks_own_means(spark, tmp_path):
     table = events().append_column("id", pa.array(range(2400)))
     repeated = table.take(np.random.default_rng(0).permutation(2400)[:120])

@@ -11,12 +11,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 F = TypeVar("F", bound=Callable[..., object])
-_OPTIONS = {"nopython": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
+_OPTIONS: Any = {"nopython": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 
 try:
     import numba

@@ -123,7 +123,7 @@ def all_to_spark(
 
 def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     """The outputs of one pass over the source, as tagged payloads."""
-    rows, read = _rows_of(source)
+    rows, read = _rows_of(source, wanted)
     session = rows.sparkSession
     judge, *_ = parts = parts_of(plan) if wanted.memory is None else (one_part(plan),)
     work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays)
@@ -143,7 +143,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
         return packed.groupBy("bucket").applyInPandas(_whole(work), TAGGED_DDL)
     if isinstance(plan.stream.policy, Heartbeat):
         packed = packed.union(by_clock(session, labels))
-    if wanted.control is not None:
+    if wanted.control is not None and read is None:  # else it comes with the answers of the first query
         packed = packed.union(by_hand(session, wanted.control, labels))
     types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
     known = replace(plan, stream=replace(plan.stream, types=types))
@@ -157,12 +157,12 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     return observed(answers, token[:8])
 
 
-def _rows_of(source: Source) -> tuple[DataFrame, Reader | None]:
+def _rows_of(source: Source, wanted: Wanted) -> tuple[DataFrame, Reader | None]:
     """The source's rows, or the tagged answers of the query that the stream reads and how to open them."""
     if source.upstream is None:
         return source.foreign, None
     upstream: Query = source.upstream
-    frame = tagged_frame(upstream.plan, upstream.source, Wanted())
+    frame = tagged_frame(upstream.plan, upstream.source, Wanted(wanted.buckets, wanted.control))
     return frame.select("output", "payload", "bound"), _opener(upstream.node.name)
 
 
