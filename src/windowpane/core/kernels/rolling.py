@@ -101,7 +101,7 @@ def _empty(
 
 @kernel
 def roll(
-    arrived: Ints, keys: Small, ints: Ints, bits: Ints, codes: Ints, has: Bools, begin: int, end: int,
+    arrived: Ints, keys: Small, ints: Ints, bits: Ints, codes: Ints, has: Bools,
     expired: Ints, e_keys: Small, e_ints: Ints, e_bits: Ints,
     high: Ints, low: Ints, own: bool,
     target: Ints, largest: Bools, paired: bool,
@@ -112,20 +112,19 @@ def roll(
 ) -> int:  # fmt: skip
     """Slide over the points: point p holds the rows in `[low[p], high[p])`. The number of answers.
 
-    Rows `begin .. end-1` arrive and all of the expired leave, both in time order, in the end also those after
-    the last point. With `own`, a point answers only for the keys with a row at its last instant.
+    All that arrived is added and all that expired taken out, both in time order, in the end also what is
+    after the last point. With `own`, a point answers only for the keys with a row at its last instant.
     """
     one = np.zeros(1, np.float64)
     one_bits = one.view(np.int64)
     n_counts, n_sums, n_codes = counts.shape[1], sums.shape[1], len(largest)
     n_floats, n_parts = out_floats.shape[0], len(target)
     forever = np.iinfo(np.int64).max
-    n_out = p = e = 0
-    a = first = begin
+    n_out = p = e = a = first = 0
     upto = high[0] if len(high) else forever
     below = low[0] if len(high) else forever
     while True:
-        if a < end and arrived[a] < upto:
+        if a < len(arrived) and arrived[a] < upto:
             row, sign, key, a = a, 1, keys[a], a + 1
         elif e < len(expired) and expired[e] < below:
             row, sign, key, e = e, -1, e_keys[e], e + 1

@@ -10,15 +10,15 @@ import numpy as np
 from windowpane.core.arrays import NEVER, Ints, Tuples
 from windowpane.core.closing import MOST_STEPS
 from windowpane.core.spill.feed import Answers
-from windowpane.core.spill.rolling import Flow, Found, Rolling
+from windowpane.core.spill.rolling import Found, Rolling
 from windowpane.core.spill.shapes import TIME, Shape, Slices
 from windowpane.core.spill.store import BlockStore, Columns
 from windowpane.values.errors import TooManyWindows
 
 _MOST_ANSWERS = 1 << 20
 """Answers of one call of the kernel, about: more only use more memory."""
-_FEW_ARRIVALS, _MOST_ARRIVALS = 1 << 12, 1 << 20
-_MOST_EXPIRED = 1 << 16
+_FEW_ARRIVALS, _MOST_ARRIVALS = 1 << 12, 1 << 14
+_MOST_EXPIRED = 1 << 14
 """Rows that leave a window in one call of the kernel, about."""
 
 
@@ -98,19 +98,17 @@ class Lane:
         """Slide every window over what was appended, and up to `bound`."""
         columns, waiting = appended
         self.shape.keep(waiting)
-        flows = self.shape.flows(columns, range(len(self.shape.feeds)))
         found = []
         for slider in self.sliders:
-            found += self._slide(slider, flows, before, bound)
+            found += self._slide(slider, columns, before, bound)
         return found
 
-    def _slide(self, slider: Slider, flows: dict[int, Flow], before: int, bound: int) -> list[Answered]:
+    def _slide(self, slider: Slider, columns: Columns, before: int, bound: int) -> list[Answered]:
+        """In pieces that stay in the processor's cache: whole batches would cost twice as much."""
         span = slider.span
-        time = next(iter(flows.values())).time
-        if len(time) and time[0] < slider.since:
-            first = int(np.searchsorted(time, slider.since))
-            flows = {g: flow.part(first, len(time)) for g, flow in flows.items()}
-            time = time[first:]
+        first = int(np.searchsorted(columns[_TIME_AT], slider.since))
+        columns = tuple(column[first:] for column in columns)
+        time = columns[_TIME_AT]
         high, low = points(span, slider.last, time, before, bound)
         if len(time):
             slider.last = int(time[-1])
@@ -129,18 +127,26 @@ class Lane:
                 until = max(p, min(until, int(np.searchsorted(low, last, side="right"))))
                 edge = max(last + 1, int(high[until - 1]) if until > p else NEVER)
             end = max(a, int(np.searchsorted(time, edge)))
+            if not span.own:
+                a = self._add(slider, columns, a, end - self._at_once)
+            arrived = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             taken = self.shape.flows(gone, slider.sums)
             for g, sums in slider.sums.items():
-                got = sums.slide(flows[g], a, end, taken[g], high[p:until], low[p:until])
-                pieces[g].append((p, got))
+                pieces[g].append((p, sums.slide(arrived[g], taken[g], high[p:until], low[p:until])))
             a, p = end, until
-        none = np.empty(0, np.int64)
-        while a < len(time):
-            end = min(len(time), a + self._at_once)
-            for g, sums in slider.sums.items():
-                sums.slide(flows[g], a, end, flows[g].part(0, 0), none, none)
-            a = end
+        self._add(slider, columns, a, len(time))
         return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+
+    def _add(self, slider: Slider, columns: Columns, a: int, upto: int) -> int:
+        """Add rows from `a` on, as long as they are before `upto`; where it ended."""
+        none = np.empty(0, np.int64)
+        while a < upto:
+            end = min(len(columns[0]), a + self._at_once)
+            flows = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
+            for g, sums in slider.sums.items():
+                sums.slide(flows[g], flows[g].part(0, 0), none, none)
+            a = end
+        return a
 
     @property
     def _at_once(self) -> int:

@@ -105,10 +105,10 @@ class Rolling:
             for name in _BY_NODE:
                 setattr(self, name, _grown(getattr(self, name), size))
 
-    def slide(self, arrivals: Flow, begin: int, end: int, expired: Flow, high: Ints, low: Ints) -> Found:
-        """Add arrivals `begin .. end-1`, take out the expired, and answer every `[low, high)` on the way."""
-        feed, fresh = self.feed, end - begin
-        self.make_room(int(arrivals.key[begin:end].max(initial=-1)) + 1, fresh)
+    def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints) -> Found:
+        """Add the arrivals, take out the expired, and answer every `[low, high)` on the way."""
+        feed, fresh = self.feed, len(arrivals)
+        self.make_room(int(arrivals.key.max(initial=-1)) + 1, fresh)
         self._changes += (fresh + len(expired)) * max(1, len(self.target))
         if self._changes >= MOST:
             carry_all(self.chunks.reshape(-1), self.spans.reshape(-1))
@@ -121,7 +121,7 @@ class Rolling:
         codes = np.empty((len(feed.extremes), room), np.int64)
         a, e = arrivals.lifted, expired.lifted
         n = roll(
-            arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has, begin, end,
+            arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has,
             expired.time, expired.key, e.ints, e.bits,
             high, low, self.own,
             self.target, feed.largest, feed.paired,
