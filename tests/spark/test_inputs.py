@@ -1,6 +1,7 @@
 """Rows 24 to 36 of the reliability matrix on Spark itself; most cases run without it in test_inputs_pump."""
 
 import math
+import threading
 from itertools import chain
 
 import numpy as np
@@ -247,6 +248,31 @@ def test_row_36_rows_of_a_file_that_lacks_the_key_are_rejects_with_a_count_on_re
     found, counts, _ = run_outputs(outputs, tmp_path / "checkpoint")
     assert (counts["kept"], counts["null_time"]) == (2, 2)
     assert sorted(found["rejects"]["v"].to_pylist()) == [3, 4]
+
+
+JOB = """\
+source:
+  format: parquet
+  path: in
+  schema: ts bigint, k string, v bigint
+  select: [ts, v, "coalesce(k, raise_error('a file lacks column k')) as k"]
+stream: {time: ts, keys: k}
+query: {window: tumbling(10), aggregates: "count()"}
+sink: {format: parquet, path: out}
+trigger: available_now
+checkpoint: state
+"""
+
+
+def test_row_36_a_job_stops_at_a_file_that_lacks_a_column_and_says_so(spark, tmp_path):
+    from windowpane.jobs import load
+    from windowpane.jobs.run import JobFailed
+    from windowpane.jobs.run import run as run_job
+
+    drifting(tmp_path, v=[3, 4])
+    (tmp_path / "job.yaml").write_text(JOB, "utf-8")
+    with pytest.raises(JobFailed, match="a file lacks column k"):
+        run_job(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None)
 
 
 def spark_expr(text):
