@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -54,14 +54,10 @@ class Part:
     @cached_property
     def slicing(self) -> Slicing:
         """How tasks fold the rows of this part."""
-        entry = self.operator().lanes[0]
-        if not isinstance(entry.lane, SliceLane):
-            raise TypeError("only slices can be folded by tasks")
-        edges, ahead = entry.lane.spec.fold_edges, self.plan.stream.max_ahead
-        if ahead is not None:
-            width = max(ahead // CELLS, 1)
-            edges = replace(edges, phase=np.append(edges.phase, 0), period=np.append(edges.period, width))
-        return Slicing((*entry.lane.spec.layout, RowCount()), edges, entry.grouping, entry.columns)
+        try:
+            return _remembered(self.plan)
+        except TypeError:  # a user's aggregate that cannot be hashed
+            return _slicing(self.plan)
 
     def cutoff(self, bound: int) -> int:
         """Rows below this time are late; of folded rows, those whose whole slice is below the bound."""
@@ -74,6 +70,20 @@ class Part:
         """The number of each row's bucket."""
         hashes = hash_columns([columns[name] for name in self.keys])[0]
         return (hashes % np.uint64(buckets)).astype(np.int64)
+
+
+def _slicing(plan: Plan) -> Slicing:
+    entry = compile_plan(plan)[0].lanes[0]
+    assert isinstance(entry.lane, SliceLane)
+    edges, ahead = entry.lane.spec.fold_edges, plan.stream.max_ahead
+    if ahead is not None:
+        width = max(ahead // CELLS, 1)
+        edges = replace(edges, phase=np.append(edges.phase, 0), period=np.append(edges.period, width))
+    return Slicing((*entry.lane.spec.layout, RowCount()), edges, entry.grouping, entry.columns)
+
+
+# A worker serves many tasks of one query, each of which gets the plan anew.
+_remembered = lru_cache(maxsize=64)(_slicing)
 
 
 def parts_of(plan: Plan) -> tuple[Part, ...]:
