@@ -52,7 +52,7 @@ class Scale:
     passes: int
 
 
-FULL = Scale(8_000_000, 8, 1_000_000, 2)
+FULL = Scale(5_000_000, 10, 1_000_000, 2)
 QUICK = Scale(500_000, 2, None, 1)
 
 
