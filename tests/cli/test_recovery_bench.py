@@ -34,8 +34,8 @@ def test_a_reader_sees_published_micro_batches_and_nothing_else(tmp_path):
 
 
 LIVES = (
-    *(Life(i, OFFSET, 0.1, 8.0, offset=i + 1, commit=i) for i in range(len(QUICK.ends))),
-    Life(3, NONE, 0.0, 9.0, 14, 14, lost_tasks=1),
+    *(Life(i, OFFSET, 0.1, 8.0, 9.0, offset=i + 1, commit=i) for i in range(len(QUICK.ends))),
+    Life(3, NONE, 0.0, 9.0, 9.0, 14, 14, lost_tasks=1),
 )
 
 
@@ -52,7 +52,7 @@ LIVES = (
             "tasks lost with a Python worker, and made up for",
         ),
         (
-            Outcome((Life(0, OFFSET, 0.1, 8.0, 1, 0, surplus=3), *LIVES[1:]), 0, 0, 0),
+            Outcome((Life(0, OFFSET, 0.1, 8.0, 9.0, 1, 0, surplus=3), *LIVES[1:]), 0, 0, 0),
             "surplus rows for readers after a kill",
         ),
     ],

@@ -57,14 +57,16 @@ QUICK = Scale((OFFSET, PUBLISHED, STAGED))
 class Life:
     """One start of the child: how it ended, and what the checkpoint held then.
 
-    `resumed_s` is the time from the start to the first commit, `surplus` the rows that a reader of the
-    published files finds and should not, `lost_tasks` those that a dead worker took along.
+    `resumed_s` is the time from the start to the first commit, `resumed_cpu_s` the CPU time of all processes
+    until then, `surplus` the rows that a reader of the published files finds and should not, `lost_tasks`
+    those that a dead worker took along.
     """
 
     number: int
     end: str
     delay_s: float
     resumed_s: float | None = None
+    resumed_cpu_s: float | None = None
     offset: int = -1
     commit: int = -1
     surplus: int = 0
@@ -150,10 +152,12 @@ def _lived(folder: Folder, life: Life) -> Life:
             time.sleep(life.delay_s)
             child.look()
             child.kill()
-            return replace(life, resumed_s=child.resumed)
+            return replace(life, resumed_s=child.resumed, resumed_cpu_s=child.resumed_cpu)
         lost = 0 if life.killed else child.lose_a_worker()
         child.finish()
-        return replace(life, end=NONE, resumed_s=child.resumed, lost_tasks=lost)
+        return replace(
+            life, end=NONE, resumed_s=child.resumed, resumed_cpu_s=child.resumed_cpu, lost_tasks=lost
+        )
 
 
 def _mark(folder: Folder, end: str) -> object:

@@ -37,6 +37,8 @@ class Child:
         self._begin = time.monotonic()
         self.resumed: float | None = None
         """Seconds from the start to the first commit."""
+        self.resumed_cpu: float | None = None
+        """Seconds of CPU that all its processes took for that."""
         command = [sys.executable, "-m", "windowpane.bench.recovery_job", str(folder.path)]
         with folder.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -53,6 +55,7 @@ class Child:
         """Note the first commit."""
         if self.resumed is None and self._folder.newest("commits") > self._committed:
             self.resumed = round(time.monotonic() - self._begin, 2)
+            self.resumed_cpu = round(sum(_cpu(process) for process in self._alive()), 2)
 
     def until(self, reached: Callable[[], bool]) -> bool:
         """Wait for something; False if the child ends first."""
@@ -135,6 +138,15 @@ class Child:
 
     def _last_words(self) -> str:
         return "It printed last:\n" + self._folder.log.read_text("utf-8", "replace")[-4000:]
+
+
+def _cpu(process: psutil.Process) -> float:
+    """CPU seconds of a process and of those of its children that ended."""
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _kill(process: psutil.Process) -> None:
