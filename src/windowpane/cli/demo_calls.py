@@ -177,6 +177,7 @@ class _Demo:
         shown = self._shown
         total = shown.kept + shown.late + shown.rejected
         took = time.monotonic() - shown.started
+        self._console.print()  # where the output is no terminal, the table ends without a line's end
         self._console.print(
             f"{shown.answers:,} rows of 18 figures each from {total:,} steps in {took:.0f} s: "
             f"kept {shown.kept:,} + late {shown.late:,} + rejected {shown.rejected:,} = {total:,}",
