@@ -50,16 +50,18 @@ def _query(query: WindowQuery) -> dict[str, str]:
 def need_same(stored: Fingerprint, plan: Plan) -> None:
     """An error that says what changed, if another plan wrote the state."""
     now = fingerprint(plan)
-    if stored == now:
+    then, today = stored["queries"], now["queries"]
+    # state is kept by the place of a query, so that their order counts, which comparing dicts leaves out
+    if stored == now and list(then) == list(today):
         return
     changes = _changes("of the stream", stored["stream"], now["stream"])
-    then, today = stored["queries"], now["queries"]
     changes += [f"query {name!r} is gone" for name in then if name not in today]
     changes += [f"query {name!r} is new" for name in today if name not in then]
     for name in then:
         if name in today:
             changes += _changes(f"of query {name!r}", then[name], today[name])
-    told = "; ".join(changes) or "the queries stand in another order"
+    order = f"the queries were in the order {', '.join(then)}, and are now in the order {', '.join(today)}"
+    told = "; ".join(changes) or order
     remedy = "Resume with the old plan, or start anew."
     raise BadState(f"the snapshot was written by another plan: {told}. {remedy}")
 
