@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windowpane.core.arrays import Bools, Column, Ints, Tuples, Values, no_tuples
-from windowpane.core.columns import is_text
+from windowpane.core.columns import is_integral, is_text, scale_of
 from windowpane.core.spill.codec import BlockLayout, block_layout
 from windowpane.core.spill.feed import LARGEST, LEAST, Answers, Feed, Lifted, fold_slices
 from windowpane.core.spill.rolling import Flow
 from windowpane.core.spill.store import Columns
-from windowpane.values.errors import BadQuery
+from windowpane.values.errors import BadQuery, wrong_type
 
 TIME, VALID = "$time", "$valid"
 _MOST_COLUMNS = 64
@@ -32,13 +32,30 @@ _NARROW: dict[pa.DataType, npt.DTypeLike] = {
     pa.uint8(): np.uint8,
     pa.uint16(): np.uint16,
     pa.uint32(): np.uint32,
+    pa.float16(): np.float32,
     pa.float32(): np.float32,
 }
+"""Types on disk narrower than the int64 or float64 that a column is read as; each holds all its values."""
 
 
 def key_column(grouping: int) -> str:
     """The column with the keys of a grouping, by its number."""
     return f"$key{grouping}"
+
+
+def stored_type(name: str, kind: pa.DataType) -> npt.DTypeLike:
+    """The type on disk of a column, which must give back every value that `read_column` reads."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return stored_type(name, kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return stored_type(name, kind.storage_type)
+    if kind in _NARROW:
+        return _NARROW[kind]
+    if pa.types.is_floating(kind):
+        return np.float64
+    if is_integral(kind) or scale_of(kind) is not None:
+        return np.int64
+    raise wrong_type(name, kind, "a number or a time", "Cast the column, or leave memory= out.")
 
 
 @dataclass(frozen=True)
@@ -65,11 +82,7 @@ class TupleShape:
     def _stored(self) -> dict[str, npt.DTypeLike]:
         """The columns whose values are kept, with their types on disk; of text only nulls count."""
         types = dict(self.types)
-        return {
-            name: np.float64 if pa.types.is_float64(types[name]) else _NARROW.get(types[name], np.int64)
-            for name in self.columns
-            if not is_text(types[name])
-        }
+        return {name: stored_type(name, types[name]) for name in self.columns if not is_text(types[name])}
 
     @cached_property
     def layout(self) -> BlockLayout:
