@@ -75,3 +75,30 @@ def test_answers_of_a_query_that_was_removed():
     runner.remove("query")
     with pytest.raises(BadQuery, match="removed"):
         runner.answers(runner.push(rows([1])))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_large_table_that_fails_in_its_last_piece_can_be_pushed_again(monkeypatch, chunked):
+    """Larger batches than the runner takes at once, and tables of several chunks."""
+    monkeypatch.setattr("windowpane.local.runner._MOST_ROWS", 10**6 if chunked else 2)
+    runner = wp.stream(schema=ROWS, time="t").window(wp.tumbling(10)).agg(wp.count(), wp.sum("u")).start()
+    bad = rows([1, 11, 21, 31], values=[1, 1, 1, 2**64 - 1])
+    if chunked:
+        bad = pa.concat_tables([bad.slice(0, 2), bad.slice(2)])
+    with pytest.raises(WrongType, match="above the largest int64") as failed:
+        runner.push(bad)
+    assert not hasattr(failed.value, "__notes__")
+    assert runner.counts.input == 0
+    step = runner.push(rows([1, 11, 21, 31]))
+    assert counts_of(step) == [(0, 1), (10, 1), (20, 1)]
+    assert counts_of(runner.close()) == [(30, 1)]
+    assert runner.counts.kept == 4
+
+
+def test_a_failed_list_says_how_many_rows_were_taken():
+    runner = wp.stream(schema=ROWS, time="t").window(wp.tumbling(10)).agg(wp.count()).start()
+    with pytest.raises(UnknownColumn) as failed:
+        runner.push([rows([1, 2, 11]), rows([12]), rows([13]).drop_columns(["u"])])
+    assert failed.value.__notes__[0].startswith("4 rows of this push were taken in before it failed")
+    assert counts_of(runner.push(rows([13]))) == [(0, 2)]
+    assert counts_of(runner.close()) == [(10, 3)]

@@ -436,3 +436,21 @@ def test_a_store_of_a_medium_that_fails_to_open_is_told(tmp_path):
     (tmp_path / "blocks").write_bytes(b"")
     with pytest.raises(SpillFailed, match=r"cannot open .*blocks: File exists"):
         BlockStore(block_layout({"t": np.int64}), FileMedium(tmp_path / "blocks", 65536), 2)
+
+
+def test_a_push_of_several_pieces_that_fails_says_where_to_go_on(tmp_path, monkeypatch):
+    """What the pieces before it brought is in the sums: their answers come, and the rest is pushed again."""
+    monkeypatch.setattr("windowpane.local.runner._MOST_ROWS", 500)
+    expected = answers([rows(500 * i) for i in range(12)])
+    runner = running(tmp_path, pushes=6)
+    write = failing(runner, errno.ENOSPC, 30)
+    with pytest.raises(DiskFull) as failed:
+        runner.push(rows(3_000, 3_000))
+    taken = runner.counts.input - 3_000
+    assert 0 < taken < 3_000
+    assert failed.value.__notes__[0].startswith(f"{taken:,} rows of this push were taken in before it failed")
+    runner._media[0]._pwrite = write
+    step = runner.push(rows(3_000 + taken, 3_000 - taken))
+    found = runner.answers(step).sort_by("window").to_pylist()
+    assert found == [row for some in expected[6:] for row in some]
+    runner.discard()

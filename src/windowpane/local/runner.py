@@ -51,20 +51,38 @@ class Runner:
     def push(self, data: object, *, now: int | None = None) -> Step:
         """Take rows in, in the order given; `now` is the caller's clock in microseconds, for heartbeats.
 
-        A batch that fails leaves the run as it was, so that it can be pushed again once it is mended. Where
-        it was one of several, the answers of those before it come with the next step.
+        Rows that fail leave the run as it was, so that they can be pushed again once they are mended. Where
+        several tables or batches are given, in a list or by a reader, those before the one that fails are
+        taken in: the error has a note of how many rows these are, and their answers come with the next step.
         """
         self._check_open()
         if now is not None:
             now = _clock(now)
         steps: list[Step] = []
         try:
-            for whole in to_batches(data):
-                steps += [self._push(batch, now) for batch in _pieces(self.gate.fit(whole))]
-        except BaseException:
+            for whole in _wholes(data):
+                self._take(whole, now, steps)
+        except BaseException as error:
+            taken = sum(step.counts.input for step in steps)
+            if taken:
+                error.add_note(
+                    f"{taken:,} rows of this push were taken in before it failed: push those after them. "
+                    "Their answers come with the next step."
+                )
             self._held += steps
             raise
         return self._delivered(self._joined(steps))
+
+    def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
+        """Take a table or batch in, piece by piece: all of it, or nothing and an error."""
+        with self._or_nothing():
+            steps += [self._push(piece, now) for piece in self._pieces(whole)]
+
+    def _pieces(self, whole: object) -> Iterator[pa.RecordBatch]:
+        for batch in to_batches(whole):
+            fitting = self.gate.fit(batch)
+            for low in range(0, max(fitting.num_rows, 1), _MOST_ROWS):
+                yield fitting.slice(low, _MOST_ROWS)
 
     def punctuate(self, bound: int | datetime | date) -> Step:
         """Promise that no later row is below `bound`."""
@@ -164,12 +182,11 @@ class Runner:
         return self.operator.nbytes
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
-        with self._or_nothing():
-            before = self.gate.clock.bound
-            admitted = self.gate.admit(batch, now)
-            tables = self.operator.step(
-                admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
-            )
+        before = self.gate.clock.bound
+        admitted = self.gate.admit(batch, now)
+        tables = self.operator.step(
+            admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
+        )
         self.counts += admitted.counts
         return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
 
@@ -179,11 +196,11 @@ class Runner:
 
         Lanes are values. Keys and texts that the step brought stay known, until they are forgotten as others.
         """
-        clock, lanes = self.gate.clock.copy(), list(self.operator.lanes)
+        clock, lanes, counts = self.gate.clock.copy(), list(self.operator.lanes), self.counts
         try:
             yield
         except BaseException:
-            self.gate.clock, self.operator.lanes = clock, lanes
+            self.gate.clock, self.operator.lanes, self.counts = clock, lanes, counts
             raise
 
     def _delivered(self, step: Step) -> Step:
@@ -258,9 +275,13 @@ def joined(steps: list[Step]) -> Step:
     )
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for low in range(0, max(batch.num_rows, 1), _MOST_ROWS):
-        yield batch.slice(low, _MOST_ROWS)
+def _wholes(data: object) -> Iterator[object]:
+    """What is taken in or refused as one: the elements of a list or reader, or else all that is given."""
+    if isinstance(data, list | tuple | Iterator | pa.RecordBatchReader):
+        for part in data:
+            yield from _wholes(part)
+    else:
+        yield data
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

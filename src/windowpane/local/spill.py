@@ -167,6 +167,11 @@ class SpillRunner(QueryRunner):
             ) from self._failed
         super()._check_open()
 
+    def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
+        """Take a table or batch in, each piece all or nothing: rows that went into sums do not come out."""
+        for piece in self._pieces(whole):
+            steps.append(self._push(piece, now))  # noqa: PERF401 - what is done counts if the next one fails
+
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
         with self._or_nothing():
             before = self.gate.clock.bound
