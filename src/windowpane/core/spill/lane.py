@@ -113,8 +113,7 @@ class Lane:
         if len(time):
             slider.last = int(time[-1])
         pieces: dict[int, list[tuple[int, Found]]] = {g: [] for g in slider.sums}
-        keys = max(sums.n_active + len(time) for sums in slider.sums.values())
-        most = len(high) if span.own else max(1, _MOST_ANSWERS // max(1, keys))
+        most = len(high) if span.own else self._most_points(slider, columns)
         a = p = 0
         while p < len(high):
             until = min(len(high), p + most)
@@ -136,6 +135,15 @@ class Lane:
             a, p = end, until
         self._add(slider, columns, a, len(time))
         return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+
+    def _most_points(self, slider: Slider, columns: Columns) -> int:
+        """Points of one call, so that the answers for all keys stay few."""
+        rows = len(columns[0])
+        keys = [
+            sums.most_active(int(self.shape.keys(columns, g).max(initial=-1)) + 1, rows)
+            for g, sums in slider.sums.items()
+        ]
+        return max(1, _MOST_ANSWERS // max(1, *keys))
 
     def _add(self, slider: Slider, columns: Columns, a: int, upto: int) -> int:
         """Add rows from `a` on, as long as they are before `upto`; where it ended."""

@@ -66,6 +66,7 @@ class Rolling:
         self.links: Small = np.zeros((0, 2), np.int32)
         self.nodes: Ints = np.zeros((0, 2), np.int64)
         self._changes = 0
+        self._keys = 0
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +83,10 @@ class Rolling:
     def n_active(self) -> int:
         """How many keys have rows."""
         return int(self.state[0])
+
+    def most_active(self, n_keys: int, n_rows: int) -> int:
+        """How many keys can have rows after `n_rows` more, all of keys below `n_keys`."""
+        return min(max(self._keys, n_keys), self.n_active + n_rows)
 
     def holds(self, n_keys: int) -> Values:
         """Which keys have rows."""
@@ -108,12 +113,14 @@ class Rolling:
     def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints) -> Found:
         """Add the arrivals, take out the expired, and answer every `[low, high)` on the way."""
         feed, fresh = self.feed, len(arrivals)
-        self.make_room(int(arrivals.key.max(initial=-1)) + 1, fresh)
+        n_keys = int(arrivals.key.max(initial=-1)) + 1
+        self.make_room(n_keys, fresh)
         self._changes += (fresh + len(expired)) * max(1, len(self.target))
         if self._changes >= MOST:
             carry_all(self.chunks.reshape(-1), self.spans.reshape(-1))
             self._changes = 0
-        room = fresh if self.own else len(high) * min(len(self.place), self.n_active + fresh)
+        room = fresh if self.own else len(high) * self.most_active(n_keys, fresh)
+        self._keys = max(self._keys, n_keys)
         out_key, out_point = np.empty(room, np.int32), np.empty(room, np.int32)
         counts = np.empty((len(feed.counts), room), np.int64)
         sums = np.empty((len(feed.sums), 2, room), np.int64)
@@ -150,7 +157,7 @@ class Rolling:
                 )
             n = len(arrays["place"]) if name in _BY_KEY else len(given) // max(width, 1)
             setattr(self, name, given.reshape((n, *own.shape[1:])).copy())
-        self._changes = MOST
+        self._changes, self._keys = MOST, len(self.place)
         self.state[EMITTED] += 1
 
 

@@ -124,6 +124,10 @@ class TupleShape:
                 bits[~mask] &= dtype.type(((1 << 8 * dtype.itemsize) - 1) ^ (1 << i))
         return bits
 
+    def keys(self, columns: Columns, grouping: int) -> Values:
+        """The keys of rows in a grouping."""
+        return columns[self._at[key_column(grouping)]]
+
     def flows(self, columns: Columns, groupings: Iterable[int]) -> dict[int, Flow]:
         """Rows as contributions to the sums of each grouping; lifted once where the feeds are the same."""
         n = len(columns[0])
@@ -246,6 +250,10 @@ class SliceShape:
             *a.codes,
             slices.key,
         )
+
+    def keys(self, columns: Columns, grouping: int) -> Values:  # noqa: ARG002 - there is one
+        """The keys of slices."""
+        return columns[-1]
 
     def flows(self, columns: Columns, groupings: Iterable[int]) -> dict[int, Flow]:
         """Slices as contributions to the sums of the one grouping."""
