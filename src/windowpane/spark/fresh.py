@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from windowpane.core.arrays import NEVER, Ints
+from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader, Writer
@@ -32,6 +32,8 @@ _ROWS = 4096
 _FIRST = 8
 """Rows of the first call, before anything is known of its cost."""
 SWITCH = "switch"
+STANDS_FOR = "windowpane rows"
+"""A column of what tasks send: how many rows of its key a row stands for."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,15 @@ class QueueSpec:
 class Notes:
     """What happened in one micro-batch: rows that came, were served, overwritten or shed, or came too old.
 
-    `staleness_us` is the sum over the keys of their average application staleness.
+    Rows that are too far ahead are no updates. `staleness_us` is the sum over the keys of their average
+    application staleness.
     """
 
     updates: int = 0
     served: int = 0
     lost: int = 0
     outdated: int = 0
+    too_far_ahead: int = 0
     waiting: int = 0
     keys: int = 0
     staleness_us: int = 0
@@ -89,12 +93,15 @@ class Fresh:
         self.index = KeyIndex(self.spec.keys, [kinds[name] for name in self.spec.keys])
 
     def step(
-        self, payloads: list[bytes], clock: Clock, *, drain: bool = False
+        self, payloads: list[bytes], clock: Clock, *, drain: bool = False, limit: int = ALWAYS
     ) -> tuple[dict[str, list[pa.Table]], Notes]:
-        """Take rows in, and call the function while there is budget (`drain`: until none waits)."""
+        """Take rows in, and call the function while there is budget (`drain`: until none waits).
+
+        Rows with times from `limit` on are too far ahead.
+        """
         notes = Notes()
         self.queue = self._ready(clock())
-        self._take_in(payloads, self.queue, clock(), notes)
+        self._take_in(payloads, self.queue, clock(), limit, notes)
         queue = self.queue
         answers, served = self._serve(queue, clock, np.inf if drain else self.spec.budget, notes)
         now = clock()
@@ -115,19 +122,17 @@ class Fresh:
             return queue_of(policy, cost=0.001, began=now)
         return self.queue
 
-    def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, notes: Notes) -> None:
-        batches = [batch for payload in payloads for batch in read_batches(payload) if batch.num_rows]
-        if not batches:
+    def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, limit: int, notes: Notes) -> None:
+        table, time, rows_of = self._placed(payloads, limit, notes)
+        if not len(time):
             return
-        table = pa.Table.from_batches(batches).combine_chunks()
-        time = read_time(table[self.spec.time], self.spec.time)[0]
         ids = self.index.encode([table[name] for name in self.spec.keys], table.num_rows)
         self.newest = np.append(self.newest, np.full(len(self.index) - len(self.newest), NEVER))
-        notes.updates = len(ids)
+        notes.updates = int(rows_of.sum())
         if isinstance(queue, KeyQueue):
             at = last_of_key(ids, time)
             at = at[time[at] >= self.newest[ids[at]]]  # a result is never older than the one before it
-            notes.outdated = int((time < self.newest[ids]).sum())
+            notes.outdated = int(rows_of[time < self.newest[ids]].sum())
         else:
             at = np.argsort(time, kind="stable")
         before = len(queue)
@@ -142,6 +147,23 @@ class Fresh:
         self._drop_gone()
         if self.spec.policy == SWITCH:
             self._collapse(queue, now, notes)
+
+    def _placed(self, payloads: list[bytes], limit: int, notes: Notes) -> tuple[pa.Table, Ints, Ints]:
+        """The rows that are not too far ahead, their times, and how many rows each stands for."""
+        batches = [batch for payload in payloads for batch in read_batches(payload) if batch.num_rows]
+        if not batches:
+            return pa.table({}), np.empty(0, np.int64), np.empty(0, np.int64)
+        table = pa.Table.from_batches(batches).combine_chunks()
+        rows_of = np.ones(table.num_rows, np.int64)
+        if STANDS_FOR in table.column_names:
+            rows_of = table[STANDS_FOR].to_numpy()
+            table = table.drop_columns([STANDS_FOR])
+        time = read_time(table[self.spec.time], self.spec.time)[0]
+        near = time < limit
+        if not bool(near.all()):
+            notes.too_far_ahead = int(rows_of[~near].sum())
+            table, time, rows_of = table.filter(pa.array(near)), time[near], rows_of[near]
+        return table, time, rows_of
 
     def _collapse(self, queue: AnyQueue, now: float, notes: Notes) -> None:
         """Keep only the newest of each key once the line is longer than the budget can serve."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -26,13 +27,14 @@ from windowpane.query import RUNTIMES, LatestQuery
 from windowpane.spark.bucket import Received
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
-from windowpane.spark.fresh import Fresh, Notes, QueueSpec, staleness_schema
+from windowpane.spark.fresh import STANDS_FOR, Fresh, Notes, QueueSpec, staleness_schema
 from windowpane.spark.outputs import Outputs, observed, output, tagged_ddl
 from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import Processor
+from windowpane.spark.progress import Progress
 from windowpane.spark.run import bucket_labels, schema_of
-from windowpane.spark.seen import Seen, Watch
+from windowpane.spark.seen import Seen, watch_of
 from windowpane.values.errors import BadState
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LARGEST = ("oldest_us",)
-_SUMMED = tuple(f.name for f in fields(Notes) if f.name not in _LARGEST)
+_OF_STREAM = ("too_far_ahead", "markers", "null_time", "out_of_range")
+"""Rows that no queue gets, counted once however many queues there are."""
+_SUMMED = (*(f.name for f in fields(Notes) if f.name not in (*_LARGEST, *_OF_STREAM)), *_OF_STREAM)
 _DDL = tagged_ddl((*_SUMMED, *_LARGEST))
 
 
@@ -54,25 +58,45 @@ class LatestPacker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The body of `mapInArrow`."""
-        seen, watch = Seen(), Watch(self.stream.time, None, None, None, None)
+        seen, watch = Seen(), watch_of(self.stream)
         senders = [
-            Sender(i, Part(Plan(self.stream, ()), spec.keys, folded=False), self.labels)
+            Sender(i, Part(Plan(self._sent(spec), ()), spec.keys, folded=False), self.labels)
             for i, spec in enumerate(self.specs)
         ]
         for batch in gathered(batches):
             rows, when, _ = watch.split(batch, seen)
             for spec, sender in zip(self.specs, senders, strict=True):
-                at = None if spec.keeps_all else _newest(spec, rows, when)
-                some = rows if at is None else rows.take(pa.array(at))
-                yield from sender.take(some, when if at is None else when[at])
+                some, times = (rows, when) if spec.keeps_all else self._newest(spec, rows, when)
+                yield from sender.take(some, times)
         yield announced(seen, self.labels)
 
+    def _sent(self, spec: QueueSpec) -> Stream:
+        """The columns that a queue is sent."""
+        more = () if spec.keeps_all else ((STANDS_FOR, pa.int64()),)
+        return replace(self.stream, types=(*self.stream.types, *more))
 
-def _newest(spec: QueueSpec, rows: pa.RecordBatch, when: Ints) -> Ints:
-    """Where the newest row of each key stands."""
-    columns = [rows.column(name) for name in spec.keys]
-    ids = KeyIndex(spec.keys, [column.type for column in columns]).encode(columns, rows.num_rows)
-    return last_of_key(ids, when)
+    def _newest(self, spec: QueueSpec, rows: pa.RecordBatch, when: Ints) -> tuple[pa.RecordBatch, Ints]:
+        """The newest row of each key, with the number of rows that it stands for.
+
+        A bucket takes or rejects a run of times as a whole, so each run keeps its own newest: else a row that
+        is too far ahead would take the place of a good one.
+        """
+        columns = [rows.column(name) for name in spec.keys]
+        ids = KeyIndex(spec.keys, [column.type for column in columns]).encode(columns, rows.num_rows)
+        groups = ids if len(ids) == 0 else ids * np.int64(len(ids)) + _runs(when, self.stream.max_ahead)
+        at = last_of_key(groups, when)
+        counts = np.unique(groups, return_counts=True)[1]
+        newest = rows.take(pa.array(at)).append_column(STANDS_FOR, pa.array(counts, pa.int64()))
+        return newest, when[at]
+
+
+def _runs(time: Ints, max_ahead: int | None) -> Ints:
+    """The number of each row's run: rows whose times follow each other with no gap above `max_ahead`."""
+    run = np.zeros(len(time), np.int64)
+    if max_ahead is not None and int(time.max()) - int(time.min()) > max_ahead:
+        order = np.argsort(time, kind="stable")
+        run[order[1:]] = np.cumsum(np.diff(time[order]).view(np.uint64) > np.uint64(max_ahead))
+    return run
 
 
 class LatestBucket:
@@ -82,6 +106,7 @@ class LatestBucket:
 
     def __init__(self, stream: Stream, specs: Sequence[QueueSpec]) -> None:
         self.queues = [Fresh(spec, stream.types) for spec in specs]
+        self.progress = Progress(stream)
         self._headers: list[dict[str, Any]] = []
 
     def blocks(self) -> Blocks:
@@ -92,26 +117,33 @@ class LatestBucket:
 
     def header(self) -> dict[str, Any]:
         """What is stored beside the blocks."""
-        return {"queues": self._headers}
+        return {"queues": self._headers, "progress": self.progress.to_json()}
 
     def attach(self, pages: Any) -> None:
         """All state is held."""
 
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""
+        self.progress.restore(header["progress"])
         for i, (queue, own) in enumerate(zip(self.queues, header["queues"], strict=True)):
             queue.restore(i, own, blocks)
 
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
         """Take a micro-batch in; its outputs as a tagged frame, with notes on what waits."""
-        drain = end or any(seen.bound == ALWAYS for seen in received.seen)
+        seen = Seen.merged(received.seen)
+        drain = end or seen.bound == ALWAYS
+        if seen.bound == ALWAYS:  # rows that come later are served too, so this says nothing of their times
+            seen.bound = None
+        limit = self.progress.take(seen)
         tables: dict[str, list[pa.Table]] = {}
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
+        notes |= {"markers": seen.markers, "null_time": seen.null_time, "out_of_range": seen.out_of_range}
         for i, queue in enumerate(self.queues):
-            some, own = queue.step(received.payloads.get(i, []), time.time, drain=drain)
+            some, own = queue.step(received.payloads.get(i, []), time.time, drain=drain, limit=limit)
             tables |= some
             for name, value in asdict(own).items():
-                notes[name] = max(notes[name], value) if name in _LARGEST else notes[name] + value
+                most = name in _LARGEST or name in _OF_STREAM
+                notes[name] = max(notes[name], value) if most else notes[name] + value
         return tagged(tables, notes)
 
 
@@ -124,9 +156,12 @@ class LatestProgram:
     sharing: str
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: the rows and the keys; function, policy and budget may change."""
-        columns = {name: str(kind) for name, kind in self.stream.types}
-        return {"columns": columns, "queues": {spec.name: list(spec.keys) for spec in self.specs}}
+        """What the state depends on: the rows and the keys; function, policy and budget may change.
+
+        State is kept by the place of a queue and of a column, so that their order counts.
+        """
+        columns = [[name, str(kind)] for name, kind in self.stream.types]
+        return {"columns": columns, "queues": [[spec.name, list(spec.keys)] for spec in self.specs]}
 
     def need_same(self, stored: dict[str, Any]) -> None:
         """Fail with the difference unless the stored identity is this one."""
@@ -150,7 +185,8 @@ def latest_to_spark(
     session = frame.sparkSession
     specs = tuple(_spec(session, query) for query in queries)
     labels = bucket_labels(session, buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1))
-    packed = frame.select(*stream.columns).mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
+    columns = ["`" + name.replace("`", "``") + "`" for name in stream.columns]
+    packed = frame.select(*columns).mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
     for spec in specs:
         stale = staleness_schema(spec, KeyIndex(spec.keys, [stream.type(name) for name in spec.keys]))

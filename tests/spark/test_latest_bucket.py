@@ -1,0 +1,153 @@
+"""Update queues through tasks and buckets without Spark: every row counted, absurd times, restarts."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.core.arrays import ALWAYS
+from windowpane.errors import BadState
+from windowpane.spark.bucket import Received
+from windowpane.spark.fresh import QueueSpec
+from windowpane.spark.latest import LatestBucket, LatestPacker, LatestProgram
+from windowpane.spark.pack import announced
+from windowpane.spark.seen import Seen
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("m", pa.bool_())])
+LEVELS = ("waiting", "keys", "staleness_us", "oldest_us")
+ANSWER = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+
+
+def echo(frame):
+    """What the queue serves, as it is; nothing but the stream's own columns may reach a function."""
+    assert list(frame.columns) == SCHEMA.names
+    return frame[ANSWER.names]
+
+
+def spec(policy="freshest", name="q", budget=9.0, function=echo):
+    return QueueSpec(name, ("k",), "t", policy, budget, function, ANSWER)
+
+
+def table(*rows):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, (*row, None), strict=False)) for row in rows], SCHEMA)
+
+
+class Pump:
+    """Micro-batches through tasks to buckets; with `restart` buckets go through their bytes in between."""
+
+    def __init__(self, *specs, tasks=2, buckets=2, restart=False, **options):
+        self.node = wp.stream(schema=SCHEMA, time="t", keys="k", **options).node
+        self.specs, self.tasks, self.restart = specs, tasks, restart
+        self.labels = tuple(range(buckets))
+        self.buckets = [LatestBucket(self.node, specs) for _ in self.labels]
+        self.counts, self.found = {}, {}
+
+    def push(self, batch=None, *, bound=None):
+        sent = [] if batch is None else list(self._packed(batch))
+        if bound is not None:
+            sent.append(announced(Seen(bound=bound), self.labels))
+        self.counts |= dict.fromkeys(LEVELS, 0)
+        for label, bucket in enumerate(self.buckets):
+            received = Received()
+            for envelope in sent:
+                mine = envelope.filter(pa.array(envelope["bucket"].to_numpy() == label))
+                received.add(mine["part"].to_pylist(), mine["payload"].to_pylist())
+            self._note(bucket.answer(received))
+        if self.restart:
+            self.reopen(*self.specs)
+
+    def _packed(self, batch):
+        packer = LatestPacker(self.node, self.specs, self.labels)
+        for share in np.array_split(np.arange(batch.num_rows), self.tasks):
+            yield from packer(batch.slice(int(share[0]), len(share)).to_batches() if len(share) else [])
+
+    def _note(self, frame):
+        for name in frame.columns[2:]:
+            self.counts[name] = self.counts.get(name, 0) + int(frame[name].dropna().sum())
+        for name, payload in zip(frame["output"], frame["payload"], strict=True):
+            if name in {s.name for s in self.specs}:
+                with pa.ipc.open_stream(payload) as reader:
+                    self.found.setdefault(name, []).extend(reader.read_all().to_pylist())
+
+    def reopen(self, *specs):
+        """Start the buckets anew with their stored state, under specs that may have changed."""
+        self.specs = specs
+        for label, old in enumerate(self.buckets):
+            blocks = old.blocks()
+            fresh = LatestBucket(self.node, specs)
+            fresh.restore(json.loads(json.dumps(old.header())), {name: blocks[name] for name in blocks})
+            self.buckets[label] = fresh
+
+    def newest(self, name="q"):
+        """The last value delivered for each key."""
+        return {row["k"]: row["v"] for row in self.found[name]}
+
+    def total(self, *names):
+        return sum(self.counts[name] for name in names)
+
+
+ENDS = ("served", "lost", "outdated", "waiting")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("policy", ["freshest", "append", "switch"])
+def test_every_row_is_counted_once(policy, restart):
+    pump = Pump(spec(policy), restart=restart)
+    pump.push(table((1, "a", 1), (3, "a", 3), (2, "a", 2), (None, "a", 9), (1, "b", 1), (None, None, 0)))
+    assert pump.counts["null_time"] == 2
+    assert pump.counts["updates"] == 4 == pump.total(*ENDS)
+    pump.push(table((2, "a", 2), (5, "a", 5), (6, None, 6)))
+    assert pump.counts["updates"] == 7 == pump.total(*ENDS)
+    assert pump.newest() == {"a": 5, "b": 1, None: 6}
+
+
+def test_a_time_that_no_window_could_take_is_rejected_and_counted():
+    pump = Pump(spec())
+    pump.push(table((1, "a", 1), (2**63 - 1, "a", 2)))
+    assert pump.counts["out_of_range"] == 1
+    assert pump.newest() == {"a": 1}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("policy", ["freshest", "fifo", "append", "switch"])
+def test_a_row_far_ahead_is_rejected_and_does_not_make_later_rows_outdated(policy, restart):
+    pump = Pump(spec(policy), tasks=1, max_ahead=1000, restart=restart)
+    pump.push(table((10, "a", 1), (10**12, "a", 66), (20, "b", 2), (10**12 + 1, "a", 67)))
+    assert pump.newest() == {"a": 1, "b": 2}
+    pump.push(table((30, "a", 3), (10**12, "b", 66)))
+    assert pump.newest() == {"a": 3, "b": 2}
+    assert pump.counts["too_far_ahead"] == 3
+    assert pump.counts["updates"] == 3 == pump.total(*ENDS)
+    assert pump.counts["outdated"] == 0
+
+
+def test_markers_do_not_reach_the_function():
+    pump = Pump(spec(), punctuation=wp.external("m"))
+    pump.push(table((1, "a", 1, False), (50, "a", 0, True), (2, "b", 2, None), (60, None, 0, True)))
+    assert pump.newest() == {"a": 1, "b": 2}
+    assert (pump.counts["markers"], pump.counts["updates"]) == (2, 2)
+
+
+def test_the_end_is_no_progress():
+    pump = Pump(spec(budget=1e-9), max_ahead=1000)
+    pump.push(table((10, "a", 1)), bound=int(ALWAYS))
+    pump.push(table((20, "a", 2), (10**12, "b", 66)), bound=int(ALWAYS))
+    assert pump.newest() == {"a": 2}
+    assert pump.counts["too_far_ahead"] == 1
+
+
+def test_queues_or_columns_in_another_order_are_another_plan():
+    node = wp.stream(schema=SCHEMA, time="t", keys="k").node
+    a, b = spec(name="a"), spec(name="b")
+    stored = json.loads(json.dumps(LatestProgram(node, (a, b), "").identity()))
+    LatestProgram(node, (replace(a, policy="fifo", budget=1.0), b), "").need_same(stored)
+    with pytest.raises(
+        BadState, match=r"queues .*\['a', \['k'\]\], \['b', \['k'\]\].* but now they are .*'b'.*'a'"
+    ):
+        LatestProgram(node, (b, a), "").need_same(stored)
+    turned = wp.stream(schema=pa.schema(list(SCHEMA)[::-1]), time="t", keys="k").node
+    with pytest.raises(BadState, match="columns"):
+        LatestProgram(turned, (a, b), "").need_same(stored)
