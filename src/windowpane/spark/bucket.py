@@ -25,7 +25,8 @@ from windowpane.spark.envelope import SEEN, read_batches, tagged
 from windowpane.spark.fold import read_slices
 from windowpane.spark.parts import Part
 from windowpane.spark.progress import Progress
-from windowpane.spark.seen import Seen
+from windowpane.spark.seen import Seen, flagged
+from windowpane.values.punctuation import marker_of
 
 LATE, REJECTS = "late", "rejects"
 REASONS = pa.array(["", "too far ahead", "time out of range", "null time"])
@@ -129,7 +130,7 @@ class Bucket:
         before = self.progress.bound
         limit = self.progress.take(seen)
         bound = int(ALWAYS) if end else self.progress.bound
-        counts = Counts(markers=seen.markers, null_time=seen.null_time, out_of_range=seen.out_of_range)
+        counts = unsent(received.seen, limit)
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
             early = any(query.emit == "update" for query in part.plan.queries)
@@ -157,7 +158,8 @@ class Bucket:
                 reason[bad] = 2
             if valid is not None:
                 reason[~valid] = 3
-            late = (reason == 0) & (time < cutoff)
+            data = ~flagged(batch, marker_of(self.stream.policy))
+            late = (reason == 0) & (time < cutoff) & data
             rows = pa.Table.from_batches([batch])
             if LATE in tables:
                 tables[LATE].append(rows.filter(pa.array(late)))
@@ -166,8 +168,8 @@ class Bucket:
                 why = REASONS.take(pa.array(reason[reason > 0]))
                 tables[REJECTS].append(some.append_column("reason", why))
             if not self.parts:
-                ahead = int((reason == 1).sum())
-                kept = int((reason == 0).sum() - late.sum())
+                ahead = int(((reason == 1) & data).sum())
+                kept = int(((reason == 0) & data & ~late).sum())
                 counts.add(Counts(kept=kept, late=int(late.sum()), too_far_ahead=ahead))
         return {name: [table for table in found if len(table)] for name, found in tables.items()}
 
@@ -187,6 +189,22 @@ class _Prefixed(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def unsent(seen: Iterable[Seen], limit: int) -> Counts:
+    """The rows that tasks counted themselves, since no part gets them."""
+    counts = Counts()
+    for some in seen:
+        ahead = some.too_far_ahead(limit)
+        counts.add(
+            Counts(
+                markers=some.markers - ahead,
+                null_time=some.null_time,
+                out_of_range=some.out_of_range,
+                too_far_ahead=ahead,
+            )
+        )
+    return counts
 
 
 class Sorted:

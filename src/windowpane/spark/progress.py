@@ -14,7 +14,7 @@ import pyarrow as pa
 from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.core.clock import Clock
 from windowpane.plan.nodes import Stream
-from windowpane.spark.seen import Seen, source_names
+from windowpane.spark.seen import Run, Seen, source_names
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import LONGEST, Heartbeat, Melded
 
@@ -47,30 +47,32 @@ class Progress:
 
     def take(self, seen: Seen) -> int:
         """Move on; gives the smallest time that is too far ahead in this micro-batch (ALWAYS: none is)."""
-        runs = sorted(seen.runs, key=lambda run: run[1])
-        limit = self._limit(runs)
+        runs = sorted(seen.runs, key=_smallest)
+        limit = self._limit(runs, seen.marked)
         kept = [run for run in runs if run[1] < limit]
         if seen.tops:
             points = [(time, source) for source, times in seen.tops for time in times if time < limit]
         else:
             points = [(time, run[0]) for run in kept for time in run[1:3]]
         self._admit(sorted(points), markers=False)
-        self._admit(sorted((time, source) for source, time in seen.marked), markers=True)
+        marks = [(top, source) for source, low, top, _ in seen.marked if low < limit]
+        self._admit(sorted(marks), markers=True)
         if seen.bound is not None:
             self._clock.punctuate(seen.bound)
         if seen.now is not None:
             self._clock.tick(seen.now)
         return limit
 
-    def _limit(self, runs: list[tuple[str, int, int, int]]) -> int:
+    def _limit(self, runs: list[Run], marked: list[Run]) -> int:
         """Runs are reached in rising order, each from those before it, until one is too far ahead."""
-        if self._max_ahead is None or not runs:
+        all_ = sorted([*runs, *marked], key=_smallest)
+        if self._max_ahead is None or not all_:
             return int(ALWAYS)
         if self._anchor == NEVER:
-            rows = np.cumsum([run[3] for run in runs])
-            self._anchor = runs[int(np.searchsorted(rows, (rows[-1] + 1) // 2))][1]
+            # markers tell where the stream begins only where there is nothing else
+            self._anchor = _beginning(runs or all_, self._max_ahead)
         reach = max(self._anchor, self._clock.high, self.bound)
-        for _, low, top, _ in runs:
+        for _, low, top, _ in all_:
             if low > reach + self._max_ahead:
                 break
             reach = max(reach, top)
@@ -96,3 +98,19 @@ class Progress:
         """Go on from `to_json`."""
         self._clock.restore(state["clock"])
         self._anchor, self._sources = int(state["anchor"]), dict(state["sources"])
+
+
+def _smallest(run: Run) -> int:
+    return run[1]
+
+
+def _beginning(runs: list[Run], ahead: int) -> int:
+    """The smallest time of the rows around the middle one, however tasks cut them into runs."""
+    lows, tops, rows = [runs[0][1]], [runs[0][2]], [0]
+    for _, low, top, some in runs:
+        if low > tops[-1] + ahead:
+            lows, tops, rows = [*lows, low], [*tops, top], [*rows, 0]
+        tops[-1] = max(tops[-1], top)
+        rows[-1] += some
+    upto = np.cumsum(rows)
+    return lows[int(np.searchsorted(upto, (upto[-1] + 1) // 2))]

@@ -1,7 +1,7 @@
 """Seen: what one task saw of a stream's times. It goes to every bucket, so that all find the same bound.
 
 A task cannot know which rows are too far ahead, since that depends on the stream's progress. So it tells
-its times as runs: rows whose times follow each other with no gap above `max_ahead`.
+its times as runs: rows whose times follow each other with no gap above `max_ahead`. So it does for markers.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from windowpane.plan.nodes import Stream
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat, Melded, Policy, Slack, marker_of
 
+Run = tuple[str, int, int, int]
+"""Rows that are near each other: their source, smallest and largest time, and how many they are."""
 MOST_SLACK = 10_000
 """Tuples of slack on Spark: the largest times so far travel with every micro-batch."""
 
 
 @dataclass
 class Seen:
-    """Times by source: runs of (source, smallest, largest, rows), markers, and the largest times for a slack.
+    """Times by source: runs of rows, runs of markers, and the largest times for a slack.
 
     `bound` and `now` come from upstream, by hand or from the clock. The counts are of rows that are not sent.
     """
 
-    runs: list[tuple[str, int, int, int]] = field(default_factory=list)
-    marked: list[tuple[str, int]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    marked: list[Run] = field(default_factory=list)
     tops: list[tuple[str, list[int]]] = field(default_factory=list)
     bound: int | None = None
     now: int | None = None
@@ -47,6 +49,10 @@ class Seen:
     def elsewhere(self) -> Seen:
         """The same for a bucket that is not to count the rows too."""
         return Seen(self.runs, self.marked, self.tops, self.bound, self.now)
+
+    def too_far_ahead(self, limit: int) -> int:
+        """How many of the markers that are counted here are at or above the limit."""
+        return sum(rows for _, low, _, rows in self.marked if low >= limit) if self.markers else 0
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Seen:
@@ -80,43 +86,38 @@ class Watch:
     slack: int | None
 
     def split(self, batch: pa.RecordBatch, seen: Seen) -> tuple[pa.RecordBatch, Ints, pa.RecordBatch]:
-        """The rows that are data, their times, and the rows without a time; what was seen is noted."""
+        """The rows that are data, their times, and the rows that are not; what was seen is noted.
+
+        Rows that are no data have no time, or they are markers.
+        """
         time, valid, bad = read_time(batch.column(self.time), self.time)
         placed = np.ones(len(time), np.bool_) if valid is None else valid
         placed = placed if bad is None else placed & ~bad
-        unplaced = batch.slice(0, 0)
-        if not bool(placed.all()):
+        marker = flagged(batch, self.marker) & placed
+        data = placed & ~marker
+        if bool(data.all()):
+            other = batch.slice(0, 0)
+        else:
             null = 0 if valid is None else int((~valid).sum())
             seen.null_time += null
             seen.out_of_range += int((~placed).sum()) - null
-            unplaced = batch.filter(pa.array(~placed))
-            batch, time = batch.filter(pa.array(placed)), time[placed]
-        batch, time = self._without_markers(batch, time, seen)
-        if len(time):
-            self._note(batch, time, seen)
-        return batch, time, unplaced
+            seen.markers += int(marker.sum())
+            seen.marked += self._runs(batch.filter(pa.array(marker)), time[marker])[0]
+            other = batch.filter(pa.array(~data))
+            batch, time = batch.filter(pa.array(data)), time[data]
+        runs, tops = self._runs(batch, time)
+        seen.runs += runs
+        seen.tops += tops
+        return batch, time, other
 
-    def _without_markers(self, batch: pa.RecordBatch, time: Ints, seen: Seen) -> tuple[pa.RecordBatch, Ints]:
-        if self.marker is None:
-            return batch, time
-        column = read_column(batch.column(self.marker), self.marker)
-        flag: Bools = column.values != 0
-        flag = flag if column.valid is None else flag & column.valid
-        if not bool(flag.any()):
-            return batch, time
-        seen.markers += int(flag.sum())
-        names, code = self._sources(batch.filter(pa.array(flag)))
-        latest = np.full(len(names), np.iinfo(np.int64).min)
-        np.maximum.at(latest, code, time[flag])
-        seen.marked += zip(names, latest.tolist(), strict=True)
-        return batch.filter(pa.array(~flag)), time[~flag]
-
-    def _note(self, batch: pa.RecordBatch, time: Ints, seen: Seen) -> None:
+    def _runs(self, batch: pa.RecordBatch, time: Ints) -> tuple[list[Run], list[tuple[str, list[int]]]]:
+        """The runs of rows, and of each the times that a slack may need."""
+        if len(time) == 0:
+            return [], []
         low, top = int(time.min()), int(time.max())
         near = self.max_ahead is None or top - low <= self.max_ahead
         if self.source is None and self.slack is None and near:
-            seen.runs.append(("", low, top, len(time)))
-            return
+            return [("", low, top, len(time))], []
         names, code = self._sources(batch)
         order = np.lexsort((time, code))
         sorted_, by = time[order], code[order]
@@ -125,18 +126,17 @@ class Watch:
             first[1:] |= np.diff(sorted_).view(np.uint64) > np.uint64(self.max_ahead or 0)
         heads = np.nonzero(first)[0]
         ends = np.append(heads[1:], len(time))
-        found = (
-            by[heads].tolist(),
-            sorted_[heads].tolist(),
-            sorted_[ends - 1].tolist(),
-            (ends - heads).tolist(),
-        )
-        seen.runs += [(names[c], low, top, rows) for c, low, top, rows in zip(*found, strict=True)]
-        if self.slack is not None:
-            for c, end in zip(*np.unique(by, return_counts=True), strict=True):
-                last = int(np.searchsorted(by, c, side="right"))
-                some = min(int(end), self.slack + 1)
-                seen.tops.append((names[int(c)], sorted_[last - some : last].tolist()))
+        of = [names[c] for c in by[heads].tolist()]
+        lows, highs = sorted_[heads].tolist(), sorted_[ends - 1].tolist()
+        runs = list(zip(of, lows, highs, (ends - heads).tolist(), strict=True))
+        if self.slack is None:
+            return runs, []
+        tops = []
+        for c, end in zip(*np.unique(by, return_counts=True), strict=True):
+            last = int(np.searchsorted(by, c, side="right"))
+            some = min(int(end), self.slack + 1)
+            tops.append((names[int(c)], sorted_[last - some : last].tolist()))
+        return runs, tops
 
     def _sources(self, batch: pa.RecordBatch) -> tuple[list[str], Ints]:
         """The names of the sources of a batch, and which one each row is of."""
@@ -144,6 +144,15 @@ class Watch:
             return [""], np.zeros(batch.num_rows, np.int64)
         column = source_names(batch.column(self.source)).dictionary_encode()
         return column.dictionary.to_pylist(), column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def flagged(batch: pa.RecordBatch, marker: str | None) -> Bools:
+    """Which rows are markers."""
+    if marker is None:
+        return np.zeros(batch.num_rows, np.bool_)
+    column = read_column(batch.column(marker), marker)
+    flag: Bools = column.values != 0
+    return flag if column.valid is None else flag & column.valid
 
 
 def source_names(column: pa.Array) -> pa.Array:

@@ -37,7 +37,7 @@ from windowpane.planner.spill import (
     share_budget,
     spans_of,
 )
-from windowpane.spark.bucket import Counts, Received, Sorted
+from windowpane.spark.bucket import Received, Sorted, unsent
 from windowpane.spark.envelope import tagged
 from windowpane.spark.parts import Part
 from windowpane.spark.progress import Progress
@@ -142,7 +142,7 @@ class SpillBucket:
         before = self._progress.bound
         limit = self._progress.take(seen)
         bound = self._progress.bound
-        counts = Counts(markers=seen.markers, null_time=seen.null_time, out_of_range=seen.out_of_range)
+        counts = unsent(received.seen, limit)
         arrived = Sorted(received.payloads.get(0, []), self._part, before, limit)
         batch, time = arrived.rows()
         counts.add(arrived.counts)

@@ -1,0 +1,58 @@
+"""Rows and markers of the far future: they are rejected as in this process, and spoil nothing."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windowpane as wp
+from tests.spark.pump import STRAYS, Pump
+from windowpane.spark.bucket import Counts
+
+SCHEMA = pa.schema([("t", pa.int64()), ("m", pa.bool_())])
+POLICIES = {"external": wp.external("m"), "delay": wp.delay(7)}
+row = st.tuples(st.one_of(st.integers(0, 300), st.integers(10**6, 10**6 + 90)), st.booleans())
+micro_batches = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=5)
+
+
+def query_of(policy, ahead):
+    stream = wp.stream(schema=SCHEMA, time="t", punctuation=policy, max_ahead=ahead)
+    return stream.window(wp.session(5)).agg(wp.count())
+
+
+def table_of(rows):
+    return pa.table([[t for t, _ in rows], [m for _, m in rows]], schema=SCHEMA)
+
+
+def counted(counts):
+    return (counts.kept, counts.late, counts.markers, counts.too_far_ahead)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(batches=micro_batches, tasks=st.integers(1, 3), ahead=st.integers(0, 60), again=st.booleans())
+def test_the_verdict_on_every_row_is_that_of_this_process_in_order_of_time(
+    name, batches, tasks, ahead, again
+):
+    query = query_of(POLICIES[name], ahead)
+    pump, runner = Pump(query, strays=STRAYS, tasks=tasks, restart=again), query.start()
+    for rows in batches:
+        step, late, rejects = runner.push(table_of(sorted(rows))), pump.table("late"), pump.table("rejects")
+        known = [0 if table is None else len(table) for table in (late, rejects)]
+        pump.push(table_of(rows))
+        assert pump.bound == runner.bound
+        for name_, own, before in zip(STRAYS, (step.late, step.rejects), known, strict=True):
+            found = [] if pump.table(name_) is None else pump.table(name_).slice(before).to_pylist()
+            assert sorted(map(repr, found)) == sorted(map(repr, own.to_pylist()))
+    total = runner.counts
+    assert counted(pump.counts) == (total.kept, total.late, total.markers, total.rejected)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_a_marker_of_the_far_future_is_rejected_and_no_row_after_it_is_late(size):
+    rows = [(0, False), (10, False), (60, True), (10**12, True), (61, False), (62, False)]
+    pump = Pump(query_of(wp.external("m"), 1000), strays=STRAYS)
+    for at in range(0, 6, size):
+        pump.push(table_of(rows[at : at + size]))
+    assert pump.counts == Counts(kept=4, markers=1, too_far_ahead=1)
+    assert pump.bound == 60
+    assert pump.table("rejects").to_pylist() == [{"t": 10**12, "m": True, "reason": "too far ahead"}]
