@@ -1,5 +1,6 @@
 """Rows and markers of the far future: they are rejected as in this process, and spoil nothing."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from tests.spark.pump import STRAYS, Pump
 from windowpane.spark.bucket import Counts
 
 SCHEMA = pa.schema([("t", pa.int64()), ("m", pa.bool_())])
-POLICIES = {"external": wp.external("m"), "delay": wp.delay(7)}
+POLICIES = {"external": wp.external("m"), "slack": wp.slack(2), "delay": wp.delay(7)}
 row = st.tuples(st.one_of(st.integers(0, 300), st.integers(10**6, 10**6 + 90)), st.booleans())
 micro_batches = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=5)
 
@@ -56,3 +57,12 @@ def test_a_marker_of_the_far_future_is_rejected_and_no_row_after_it_is_late(size
     assert pump.counts == Counts(kept=4, markers=1, too_far_ahead=1)
     assert pump.bound == 60
     assert pump.table("rejects").to_pylist() == [{"t": 10**12, "m": True, "reason": "too far ahead"}]
+
+
+def test_as_many_absurd_rows_as_the_slack_do_not_hide_the_good_ones():
+    pump = Pump(query_of(wp.slack(2), 100), strays=STRAYS, tasks=1)
+    for i in range(3):
+        good = [(int(t), False) for t in np.arange(60 * i, 60 * i + 60)]
+        pump.push(table_of([*good, *((10**9 + j, False) for j in range(3))]))
+    assert pump.counts == Counts(kept=180, too_far_ahead=9)
+    assert pump.bound == 177

@@ -131,12 +131,9 @@ class Watch:
         runs = list(zip(of, lows, highs, (ends - heads).tolist(), strict=True))
         if self.slack is None:
             return runs, []
-        tops = []
-        for c, end in zip(*np.unique(by, return_counts=True), strict=True):
-            last = int(np.searchsorted(by, c, side="right"))
-            some = min(int(end), self.slack + 1)
-            tops.append((names[int(c)], sorted_[last - some : last].tolist()))
-        return runs, tops
+        # of each run, since those above the stream's progress will not count
+        cuts = zip(of, np.maximum(heads, ends - self.slack - 1).tolist(), ends.tolist(), strict=True)
+        return runs, [(name, sorted_[head:end].tolist()) for name, head, end in cuts]
 
     def _sources(self, batch: pa.RecordBatch) -> tuple[list[str], Ints]:
         """The names of the sources of a batch, and which one each row is of."""
