@@ -6,6 +6,7 @@ import pytest
 
 import windowpane as wp
 from tests.spark.harness import build, events, rows
+from tests.spark.pump import STRAYS, Pump
 from windowpane.spark.bucket import Bucket, Counts, Received, Work
 from windowpane.spark.pack import Packer
 from windowpane.spark.parts import parts_of
@@ -100,3 +101,25 @@ def test_every_row_is_kept_late_or_rejected_with_its_reason(case):
     rejects = [row for batch in answers(seen, "rejects") for row in batch]
     reasons = table.take([5, 7, 8]).append_column("reason", [["too far ahead", "null time", "null time"]])
     assert sorted(rejects) == rows(reasons)
+
+
+@pytest.mark.parametrize("fine_first", [True, False])
+def test_a_row_that_any_query_leaves_out_is_late_whatever_their_order(fine_first):
+    """Slices of 100 still take rows in that sessions, and slices of 10, leave out."""
+    table = pa.table({"t": [0, 1, 100, 13, 12, 95, 108, 97], "k": list("aabababb")})
+    stream = wp.stream(schema=table.schema, time="t", delay=5)
+    queries = [
+        stream.window(wp.session(2), keys="k").agg(wp.count(), name="sessions"),
+        stream.window(wp.tumbling(10), keys="k").agg(wp.count(), name="tens"),
+        stream.window(wp.tumbling(100), keys=()).agg(wp.count(), name="hundreds"),
+    ]
+    queries = queries if fine_first else queries[::-1]
+    for some, late in ((queries, 2), ([q for q in queries if q.node.name != "sessions"], 2)):
+        pump = Pump(*some, strays=STRAYS, buckets=3)
+        for at, size in ((0, 3), (3, 5)):
+            pump.push(table.slice(at, size))
+        pump.end()
+        assert pump.counts == Counts(kept=len(table) - late, late=late)
+        assert sorted(pump.table("late")["t"].to_pylist()) == [12, 13]
+        assert sum(pump.table("hundreds")["count"].to_pylist()) == len(table)
+        assert sum(pump.table("tens")["count"].to_pylist()) == len(table) - late

@@ -70,7 +70,7 @@ class Received:
 class Work:
     """What a bucket does: its parts, and the outputs besides answers (LATE, REJECTS) that are wanted.
 
-    `judge` is the part whose rule says which rows are late.
+    `judge` is the part whose rule says which rows are late, where there are no parts.
     """
 
     stream: Stream
@@ -131,17 +131,19 @@ class Bucket:
         limit = self.progress.take(seen)
         bound = int(ALWAYS) if end else self.progress.bound
         counts = unsent(received.seen, limit)
+        # Where slices are sent, a row is late by the slices of its part: here, if any part leaves it out.
+        cutoff, judge = max((part.cutoff(before), -i) for i, part in enumerate(self.parts or (self._judge,)))
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
             early = any(query.emit == "update" for query in part.plan.queries)
             moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
             found = Sorted(received.payloads.get(i, []), part, before, limit)
             tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment)
-            if i == 0:
+            if i == -judge:
                 counts.add(found.counts)
         if self.strays:
             strays = received.payloads.get(len(self.parts), [])
-            tables |= self._stray(strays, self._judge.cutoff(before), limit, counts)
+            tables |= self._stray(strays, cutoff, limit, counts)
         self.counts.add(counts)
         return tables, counts
 
