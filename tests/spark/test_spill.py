@@ -73,29 +73,52 @@ def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, t
             bucket = again(bucket, part, budget, pages)
 
 
+def pushed(bucket, query, part, table):
+    """A micro-batch of one task."""
+    received = Received()
+    for envelope in Packer((part,), (0,), watch_of(query.plan.stream))(table.to_batches()):
+        received.add(envelope["part"].to_pylist(), envelope["payload"].to_pylist())
+    return bucket.answer(received)
+
+
 def test_few_blocks_are_held_and_expired_ones_are_removed():
-    table = events(n=60_000)
+    table, cut = events(n=60_000), 3000
     query = query_of(None, "20 s", "1 s")
     part, budget = one_part(query.plan), Budget(2_000_000, 4096, 3, "1W")
-    packer = Packer((part,), (0,), watch_of(query.plan.stream))
-    pages, most, reads = Pages(), 0, 0
+    pages = Pages()
     bucket = SpillBucket(part, budget)
     bucket.attach(pages)
-    for at in range(0, len(table), 3000):
-        received = Received()
-        for envelope in packer(table.slice(at, 3000).to_batches()):
-            received.add(envelope["part"].to_pylist(), envelope["payload"].to_pylist())
-        bucket.answer(received)
+    for at in range(0, len(table), cut):
+        before = pages.reads
+        pushed(bucket, query, part, table.slice(at, cut))
         bucket = again(bucket, part, budget, pages)
-        most, reads = max(most, len(pages.kept)), pages.reads - reads
         assert bucket.nbytes < 2_000_000
-    # a third of a minute of a minute's rows is held by the windows; blocks before that are gone
-    assert len(pages.kept) < most + 5
-    assert most * 4096 > 5 * 3 * 4096
+        (lane,) = bucket._operator.lanes
+        capacity = lane.store.layout.capacity
+        # those that expired, and when it goes on elsewhere, the oldest and the newest
+        assert pages.reads - before <= cut / capacity + 4
+        # a third of a minute of a minute's rows is held by the windows; blocks before that are gone
+        assert len(pages.kept) <= min(at + cut, len(table) * 21 / 60) / capacity + 4
+    assert len(pages.kept) > len(table) * 19 / 60 / capacity
     newest = max(pages.kept)
     pages.kept = dict.fromkeys(pages.kept, (bytes(4096),))
     with pytest.raises(BadState, match=f"block .* of lane {newest[0]} in Spark's state"):
         again(bucket, part, budget, pages)
+
+
+def test_blocks_of_another_size_do_not_spoil_the_state():
+    """The stores keep the size that they began with, and say so when they are stored again."""
+    table, query = events(), query_of(None, "20 s", "5 s")
+    part, pages, runner = one_part(query.plan), Pages(), query.start()
+    bucket = SpillBucket(part, Budget(400_000, 1024, 3, "1W"))
+    bucket.attach(pages)
+    for i in range(6):
+        some = table.slice(400 * i, 400)
+        frame = pushed(bucket, query, part, some)
+        found = [pa.ipc.open_stream(p).read_all() for p in frame["payload"] if p is not None]
+        expected = runner.push(some).tables["query"]
+        assert (rows(pa.concat_tables(found)) if found else []) == rows(expected)
+        bucket = again(bucket, part, Budget(400_000, 2048, 3, "1W"), pages)
 
 
 def test_a_stream_within_memory_on_spark(spark, tmp_path):

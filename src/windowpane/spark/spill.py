@@ -124,6 +124,7 @@ class SpillBucket:
         self._media: list[StateMedium] = []
         self._pages: Any = None
         self._stores: list[dict[str, Any]] = []
+        self._block_bytes = budget.block_bytes  # of the stores: those of a stored bucket keep theirs
 
     def attach(self, pages: Any) -> None:
         """Use this map of the state store, which is that of the task that runs now."""
@@ -169,12 +170,11 @@ class SpillBucket:
     def header(self) -> dict[str, Any]:
         """What is stored beside the blocks."""
         choice = None if self._choice is None else asdict(self._choice)
-        size = self._budget.block_bytes
         return {
             "progress": self._progress.to_json(),
             "stores": self._stores,
             "technique": choice,
-            "block_bytes": size,
+            "block_bytes": self._block_bytes,
         }
 
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
@@ -188,7 +188,8 @@ class SpillBucket:
         def make(lane: int, layout: BlockLayout) -> BlockStore:
             return revive(layout, self._medium(lane, stores[lane]["slots"]), stores[lane], blocks_held)
 
-        technique, size = self._choice.technique, int(header["block_bytes"])
+        technique = self._choice.technique
+        size = self._block_bytes = int(header["block_bytes"])
         self._operator = read_operator(
             blocks, lambda: assemble_spill(self._plan, technique, size, make, fresh=False)
         )
@@ -207,7 +208,7 @@ class SpillBucket:
             frames = self._budget.blocks or 2
             return BlockStore(layout, self._medium(lane), frames, identity=secrets.token_bytes(16))
 
-        operator = assemble_spill(self._plan, self._choice.technique, self._budget.block_bytes, make)
+        operator = assemble_spill(self._plan, self._choice.technique, self._block_bytes, make)
         share_budget(operator, self._budget)
         return operator
 
