@@ -423,12 +423,89 @@ def test_a_window_ten_times_the_cap_keeps_to_it(tmp_path):
     runner.discard()
 
 
-def test_sums_beyond_the_budget_are_told(tmp_path):
-    runner = query().start(memory=Budget(200_000, block_bytes=4096), spill_dir=tmp_path / "run")
-    t = np.arange(5_000)
-    many = pa.table({"t": t, "k": t, "v": t / 2}, schema=SCHEMA)
-    with pytest.raises(OverBudget, match=r"memory= is 200,000 bytes, but the sums of 5,000 keys"):
-        runner.push(many)
+def keyed(first, n=500):
+    """Rows with a key each."""
+    t = np.arange(first, first + n)
+    return pa.table({"t": t, "k": t, "v": t / 2}, schema=SCHEMA)
+
+
+def test_sums_beyond_the_budget_are_told_and_lose_no_answer(tmp_path):
+    memory = query(10**6).start()
+    expected = [memory.answers(memory.push(keyed(0, 100))), memory.answers(memory.push(keyed(100, 5_000)))]
+    expected.append(memory.answers(memory.close()))
+    runner = query(10**6).start(memory=Budget(200_000, block_bytes=4096), spill_dir=tmp_path / "run")
+    assert runner.answers(runner.push(keyed(0, 100))).num_rows == expected[0].num_rows
+    told = r"memory= is 200,000 bytes, but the sums of 5,100 keys"
+    with pytest.raises(OverBudget, match=told) as failed:
+        runner.push(keyed(100, 5_000))
+    assert failed.value.__notes__[0].startswith("5,000 rows of this push were taken in")
+    with pytest.raises(OverBudget, match=told) as failed:
+        runner.push(keyed(6_000))
+    assert not hasattr(failed.value, "__notes__")
+    assert runner.counts.input == 5_100
+    found = runner.answers(runner.close())
+    assert found.num_rows == expected[1].num_rows + expected[2].num_rows
+    assert found.column("total").to_pylist() == [
+        *expected[1]["total"].to_pylist(),
+        *expected[2]["total"].to_pylist(),
+    ]
+
+
+def full(runner):
+    """From now on the disk takes nothing, neither blocks nor reservations; how to end that."""
+    medium = runner._media[0]
+    write, allocate = medium._pwrite, medium._allocate
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def mend():
+        medium._pwrite, medium._allocate = write, allocate
+
+    medium._pwrite = medium._allocate = refuse
+    return mend
+
+
+def test_a_full_disk_while_sums_take_the_room_of_blocks(tmp_path):
+    """More keys, fewer blocks: those that cannot go wait, and the push after says what is wrong."""
+    batches = [rows(0, 10_000), *(keyed(10_000 + 200 * i, 200) for i in range(5)), rows(11_000), rows(11_500)]
+    memory = query(10**6).start()
+    expected = []
+    pushed(memory, batches, expected)
+    runner = query(10**6).start(memory=Budget(1_100_000, block_bytes=4096), spill_dir=tmp_path / "run")
+    found = []
+    pushed(runner, batches[:1], found)
+    mend = full(runner)
+    store = runner._spill.lanes[0].store
+    while len(store._frames) <= store.frames:
+        pushed(runner, [batches[len(found)]], found)
+    with pytest.raises(DiskFull):
+        runner.push(rows(20_000, 2_000))
+    mend()
+    pushed(runner, batches[len(found) :], found)
+    assert found == expected
+    assert len(store._frames) <= store.frames
+    runner.discard()
+
+
+def test_a_full_disk_after_a_restart_does_not_end_the_run(tmp_path):
+    """A pool larger than two: windows read blocks while those in memory have no place on disk."""
+    budget = Budget(10**7, block_bytes=1024, blocks=6)
+    batches = [rows(500 * i) for i in range(8)] + [rows(4_000 + 25 * i, 25) for i in range(40)]
+    expected = answers(batches)
+    running(tmp_path, budget=budget).checkpoint()
+    runner = query().resume(tmp_path / "run")
+    mend, found, refused = full(runner), [], 0
+    for batch in batches[8:]:
+        try:
+            pushed(runner, [batch], found)
+        except DiskFull:
+            refused += 1
+            mend()
+            pushed(runner, [batch], found)
+            mend = full(runner)
+    assert refused > 0
+    assert found == expected[8:]
     runner.discard()
 
 

@@ -217,3 +217,64 @@ def test_the_victim_is_the_block_that_is_needed_last():
 def test_a_block_too_small_for_a_row_is_refused():
     with pytest.raises(BadQuery, match="a block of 64 bytes has no room for a row of 8 bytes"):
         block_layout({"time": np.int64}, 64)
+
+
+class FullMedium(MemoryMedium):
+    """A disk that takes nothing while it is full."""
+
+    full = writes_fail = False
+
+    def write(self, slot, block):
+        if self.writes_fail:
+            raise DiskFull("full")
+        super().write(slot, block)
+
+    def reserve(self, slots):
+        if self.full and slots > len(self.blocks):
+            raise DiskFull("full")
+
+
+def test_reading_does_not_fail_for_want_of_room():
+    """Blocks came into a larger pool without a place on disk; then the disk fills up, and windows read."""
+    layout = block_layout({"t": np.int64}, 64 + 8 * 4)
+    medium = FullMedium()
+    store = BlockStore(layout, medium, 3)
+    large, small = store.add_window(), store.add_window()
+    rows = np.arange(4 * 30)
+    store.append([rows[:40]])
+    store.resize(6)
+    store.append([rows[40:48]])
+    medium.full = medium.writes_fail = True
+    read = {large: [], small: []}
+
+    def take(window, upto):
+        while len(read[window]) < upto:
+            (oldest,) = store.oldest(window)
+            read[window] += oldest.tolist()
+            store.release(window, len(oldest))
+
+    take(small, 44)
+    with pytest.raises(DiskFull):
+        store.append([rows[48:80]])
+    medium.full = medium.writes_fail = False
+    store.append([rows[48:]])
+    take(small, len(rows))
+    take(large, len(rows))
+    assert read[large] == read[small] == rows.tolist()
+    assert len(store._frames) <= store.frames
+
+
+def test_a_smaller_pool_reserves_before_it_sends_away():
+    layout = block_layout({"t": np.int64}, 64 + 8 * 4)
+    medium = FullMedium()
+    store = BlockStore(layout, medium, 8)
+    window = store.add_window()
+    store.append([np.arange(32)])
+    medium.full = True
+    with pytest.raises(DiskFull):
+        store.resize(2)
+    assert medium.counts.writes == 0
+    medium.full = False
+    store.resize(2)
+    assert len(store._frames) == 2
+    assert store.oldest(window)[0].tolist() == [0, 1, 2, 3]

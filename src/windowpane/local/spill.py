@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -39,7 +40,7 @@ from windowpane.planner.spill import (
     spans_of,
 )
 from windowpane.query import Query
-from windowpane.values.errors import BadQuery, BadState
+from windowpane.values.errors import BadQuery, BadState, OverBudget, SpillFailed
 from windowpane.values.sizes import Budget
 
 
@@ -169,8 +170,11 @@ class SpillRunner(QueryRunner):
 
     def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
         """Take a table or batch in, each piece all or nothing: rows that went into sums do not come out."""
+        self._keep_to_budget()
         for piece in self._pieces(whole):
-            steps.append(self._push(piece, now))  # noqa: PERF401 - what is done counts if the next one fails
+            steps.append(self._push(piece, now))
+            # after the answers are noted: those of rows that are in sums must not be lost
+            self._keep_to_budget()
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
         with self._or_nothing():
@@ -185,6 +189,9 @@ class SpillRunner(QueryRunner):
             pa.RecordBatch.from_arrays([pa.array([], f.type) for f in self._schema], schema=self._schema)
         ]
         tables = self._step(empty[0], np.empty(0, np.int64), before, rising=True)
+        # nothing came, so that there is nothing to refuse
+        with suppress(OverBudget):
+            self._keep_to_budget()
         return Step(self._tables(tables), self.gate.no_late, self.gate.no_rejects, Counts())
 
     def _step(
@@ -198,12 +205,19 @@ class SpillRunner(QueryRunner):
         bound = self.gate.clock.bound
         taken = self._spill.take(batch, time, bound, rising=rising)
         try:
-            tables = self._spill.answer(taken, before, bound)
-            share_budget(self._spill, self.budget)
+            return self._spill.answer(taken, before, bound)
         except BaseException as error:
             self._failed = error
             raise
-        return tables
+
+    def _keep_to_budget(self) -> None:
+        """Share the budget anew after sums grew; an error if they leave too little of it for the blocks.
+
+        Blocks that the disk does not take now stay in memory; the next push needs room too, and says so.
+        """
+        if self._spill is not None:
+            with suppress(SpillFailed):
+                share_budget(self._spill, self.budget)
 
     def _start(self, batch: pa.RecordBatch, time: Ints) -> None:
         """Choose by what the first rows tell, and make the stores."""
@@ -222,8 +236,16 @@ class SpillRunner(QueryRunner):
             self._media.append(medium)
             return BlockStore(layout, medium, self.budget.blocks or 2, identity=secrets.token_bytes(16))
 
-        self._spill = assemble_spill(self.plan, self.choice.technique, self.budget.block_bytes, make)
-        share_budget(self._spill, self.budget)
+        try:
+            self._spill = assemble_spill(self.plan, self.choice.technique, self.budget.block_bytes, make)
+            share_budget(self._spill, self.budget)
+        except BaseException:
+            # as if nothing had been begun, so that the push can be repeated
+            for lane, medium in enumerate(self._media):
+                medium.close()
+                self.folder.blocks(lane).unlink(missing_ok=True)
+            self._spill, self._media, self.choice, self.seen = None, [], None, None
+            raise
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out, and the files go."""

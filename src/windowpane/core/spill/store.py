@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,9 +23,11 @@ from windowpane.core.spill.codec import BlockLayout, Buffer, Stamp, seal, verify
 from windowpane.core.spill.medium import IoCounts, Medium, new_buffer
 from windowpane.core.spill.numbers import FreeList, SlotRing
 from windowpane.core.spill.residency import Residency
-from windowpane.values.errors import OverBudget
+from windowpane.values.errors import OverBudget, SpillFailed
 
 Columns = tuple[Values, ...]
+_MANY = 64
+"""From so many blocks in memory on, those that are not on disk are guessed (all) instead of counted."""
 
 
 class Store(Protocol):
@@ -118,8 +121,14 @@ class BlockStore:
         return (self._recent.number - cursor.number) * self.layout.capacity + self._recent.rows - cursor.row
 
     def resize(self, frames: int) -> None:
-        """Hold at most so many blocks in memory from now on."""
+        """Hold at most so many blocks in memory from now on.
+
+        If the disk does not take those that must go, memory holds them until it does: by the next `append`
+        that needs a block, which fails if it still does not.
+        """
         self._allowed = frames
+        if len(self._frames) > self.frames:
+            self._set_aside()
         while len(self._frames) > self.frames:
             self._evict()
         del self._spare[max(0, self.frames - len(self._frames)) :]
@@ -239,7 +248,8 @@ class BlockStore:
 
     def _set_aside(self) -> None:
         """Room on the disk for every block that is only in memory, so that reading never fails for it."""
-        loose = sum(self.slots[number] < 0 for number in self._frames) if self.frames < 64 else self.frames
+        held = len(self._frames)
+        loose = sum(self.slots[number] < 0 for number in self._frames) if held < _MANY else held
         self.medium.reserve(self.free.end + max(0, loose - len(self.free)))
 
     def _evict(self) -> None:
@@ -274,9 +284,14 @@ class BlockStore:
         frame.dirty = False
 
     def _load(self, number: int) -> None:
-        """Bring a block back; another goes if memory is full."""
-        while len(self._frames) >= self.frames:
-            self._evict()
+        """Bring a block back; another goes if memory is full.
+
+        Rows are in sums already when windows read, so a disk that takes nothing must not stop them: memory
+        holds a block too many then, and the next `append` that needs one fails instead.
+        """
+        with suppress(SpillFailed):
+            while len(self._frames) >= self.frames:
+                self._evict()
         frame = self._fresh(number)
         slot = self.slots[number]
         self.medium.read(slot, frame.buffer)
