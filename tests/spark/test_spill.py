@@ -1,5 +1,7 @@
 """Windows larger than memory in a bucket: blocks in a state store, few of them held, answers the same."""
 
+import json
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -99,11 +101,28 @@ def test_few_blocks_are_held_and_expired_ones_are_removed():
         assert pages.reads - before <= cut / capacity + 4
         # a third of a minute of a minute's rows is held by the windows; blocks before that are gone
         assert len(pages.kept) <= min(at + cut, len(table) * 21 / 60) / capacity + 4
+        # an epoch for each restart since the oldest block
+        assert len(lane.store.epochs) <= len(table) * 21 / 60 / cut + 3
     assert len(pages.kept) > len(table) * 19 / 60 / capacity
     newest = max(pages.kept)
     pages.kept = dict.fromkeys(pages.kept, (bytes(4096),))
     with pytest.raises(BadState, match=f"block .* of lane {newest[0]} in Spark's state"):
         again(bucket, part, budget, pages)
+
+
+def test_restarts_without_rows_leave_nothing_behind():
+    table, query = events(), query_of(None, "20 s", "5 s")
+    part, budget, pages = one_part(query.plan), Budget(400_000, 1024, 3, "1W"), Pages()
+    bucket = SpillBucket(part, budget)
+    bucket.attach(pages)
+    pushed(bucket, query, part, table.slice(0, 1500))
+    bucket = again(bucket, part, budget, pages)
+    bucket.blocks()
+    size = len(json.dumps(bucket.header()))
+    for _ in range(20):
+        bucket = again(bucket, part, budget, pages)
+    bucket.blocks()
+    assert len(json.dumps(bucket.header())) <= size + 4  # the number of the epoch has more digits
 
 
 def test_blocks_of_another_size_do_not_spoil_the_state():

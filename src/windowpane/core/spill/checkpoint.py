@@ -71,11 +71,19 @@ def revive(layout: BlockLayout, medium: Medium, state: dict[str, Any], frames: i
     for number in {cursor.number for cursor in store.windows.values()} - {last}:
         store._load(number)
     # from here on blocks are of a new epoch, so that what a lost life wrote after this is not taken for ours
-    store.epochs = [*epochs, (last + (rows == layout.capacity), epochs[-1][1] + 1)]
+    epochs.append((last + (rows == layout.capacity), epochs[-1][1] + 1))
+    store.epochs = _needed(epochs, store.slots.first)
     store.checkpointed = last
     if 0 < rows < layout.capacity:
         store._touch(store._recent)
     return store
+
+
+def _needed(epochs: list[tuple[int, int]], first: int) -> list[tuple[int, int]]:
+    """The epochs of the blocks from `first` on: of several that begin with one block, the last."""
+    known = dict(epochs)
+    before = max((number for number in known if number <= first), default=first)
+    return [(number, epoch) for number, epoch in known.items() if number >= before]
 
 
 def _read_recent(store: BlockStore, number: int, rows: int) -> None:
