@@ -179,3 +179,11 @@ def test_every_type_of_value_comes_back_from_postgresql(postgres):
 def test_a_server_that_is_not_there_is_told():
     with pytest.raises(BadQuery, match=r"'answers' cannot be made ready: .*Check that the database is there"):
         Upsert(postgresql(), "host=127.0.0.1 port=9 connect_timeout=2", "answers").prepare(SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["window_start", "Window_End", "row_key"])
+def test_a_column_that_the_sink_has_itself_is_refused(tmp_path, name):
+    """An aggregate named window_start took the place of the window."""
+    schema = SCHEMA.set(2, pa.field(name, pa.int64()))
+    with pytest.raises(BadQuery, match=f"the answers have a column '{name}'"):
+        Upsert(sqlite(), str(tmp_path / "a.db"), "answers").prepare(schema)

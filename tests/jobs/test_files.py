@@ -105,3 +105,12 @@ def test_places_and_columns_that_will_not_do_are_told(tmp_path, files):
         Publisher("parquet", tmp_path / "file").prepare(SCHEMA)
     with pytest.raises(BadQuery, match="the answers have a column 'batch'"):
         files.prepare(SCHEMA.append(pa.field("batch", pa.int64())))
+
+
+def test_a_csv_file_has_no_two_columns_of_one_name(tmp_path):
+    schema = pa.schema([("window", pa.struct([("start", pa.int64()), ("end", pa.int64())]))])
+    wrong = schema.append(pa.field("window_end", pa.int64()))
+    Publisher("csv", tmp_path / "out").prepare(schema)
+    Publisher("parquet", tmp_path / "other").prepare(wrong)
+    with pytest.raises(BadQuery, match="the answers have a column 'window_end'"):
+        Publisher("csv", tmp_path / "out").prepare(wrong)

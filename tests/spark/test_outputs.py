@@ -194,3 +194,9 @@ def test_revised_and_counted_answers_are_no_stream():
         query = stream_of(None, **options).window(window).agg(wp.count())
         with pytest.raises(BadQuery, match=r"count twice|measured in rows"):
             wp.stream(query, time="window_end")
+
+
+def test_answers_with_two_columns_of_one_name_are_no_stream():
+    query = stream_of(None).window(wp.tumbling("1 s")).agg(window_end=wp.count())
+    with pytest.raises(BadQuery, match="two columns 'window_end'"):
+        wp.stream(query, time="window_end")

@@ -21,7 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowpane.jobs.ends import DRIVERS
+from windowpane.core.results import flattened
+from windowpane.jobs.ends import DRIVERS, need_free
 from windowpane.values.errors import BadQuery
 
 IDENTITY = "row_key"
@@ -94,6 +95,7 @@ class Upsert:
 
     def prepare(self, schema: pa.Schema) -> None:
         """Make the table if it is not there; an error if it has other columns than the answers."""
+        need_free(schema.names, IDENTITY, "window_start", "window_end")
         flat = flattened(schema.empty_table()).schema
         try:
             with closing(self.dialect.connect(self.target)) as connection:
@@ -178,18 +180,6 @@ _CREATE_BATCHES = (
     f"CREATE TABLE IF NOT EXISTS {BATCHES} "
     "(owner TEXT, target TEXT, batch BIGINT NOT NULL, PRIMARY KEY (owner, target))"
 )
-
-
-def flattened(answers: pa.Table) -> pa.Table:
-    """The answers with `window_start` and `window_end` in place of the struct."""
-    columns: dict[str, Any] = {}
-    for name in answers.schema.names:
-        if name == "window":
-            window = answers[name].combine_chunks()
-            columns |= {"window_start": window.field("start"), "window_end": window.field("end")}
-        else:
-            columns[name] = answers[name]
-    return pa.table(columns)
 
 
 def _identity_columns(names: Sequence[str]) -> list[str]:

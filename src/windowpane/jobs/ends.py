@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, text_of
 from windowpane.jobs.job import Sink, Source
+from windowpane.values.errors import BadQuery
 
 FILES = ("parquet", "csv", "json", "orc", "text")
 DATABASES = ("sqlite", "postgresql")
@@ -65,6 +67,13 @@ def local_path(path: str) -> Path | None:
     if path.startswith("file:"):
         return Path("/" + path.removeprefix("file:").lstrip("/"))
     return None if _SCHEME.match(path) else Path(path)
+
+
+def need_free(names: Sequence[str], *taken: str) -> None:
+    """Fail if a column of the answers has a name that the sink gives to a column of its own."""
+    for name in names:
+        if name.lower() in taken:  # databases do not tell upper from lower case
+            raise BadQuery(f"the answers have a column {name!r}, as the sink has itself. Name it anew.")
 
 
 def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:

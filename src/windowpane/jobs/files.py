@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc, parquet
 
+from windowpane.jobs.ends import need_free
 from windowpane.values.errors import BadQuery
 
 COLUMN = "batch"
@@ -47,6 +48,8 @@ class Publisher:
                 f"the answers have a column {COLUMN!r}, which the directories of the sink are named by. "
                 "Give it another name."
             )
+        if self.format == "csv":
+            need_free(schema.names, "window_start", "window_end")
         if (self.path / _SPARKS).exists():
             raise BadQuery(
                 f"{str(self.path)!r} was written by Spark's own file sink, whose readers would not see other "

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from windowpane.jobs.database import as_text, flattened
+from windowpane.core.results import flattened
+from windowpane.jobs.database import as_text
 from windowpane.spark import counts_of
 from windowpane.spark.session import ANSWERED, ARRIVED
 

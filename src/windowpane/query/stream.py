@@ -111,6 +111,7 @@ def _chained(
             "Leave emit='update' and lateness out."
         )
     schema = flat_schema(compile_plan(upstream.plan)[0].schemas()[query.name])
+    check_names(schema.names)
     node = Stream(tuple((f.name, f.type) for f in schema), time, names(keys), manual(), 0, None, ties, name)
     check(Plan(node, ()))
     check_types(node)
