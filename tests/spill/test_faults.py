@@ -20,7 +20,7 @@ from windowpane.core.spill import folder as folders
 from windowpane.core.spill.codec import Stamp, block_layout, seal, verify
 from windowpane.core.spill.medium import FileMedium, new_buffer
 from windowpane.core.spill.store import BlockStore
-from windowpane.errors import BadQuery, BadState, DiskFull, OverBudget, SpillFailed
+from windowpane.errors import BadQuery, BadState, DiskFull, OverBudget, SpillFailed, TooManyWindows
 from windowpane.values.sizes import Budget
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float64()})
@@ -449,6 +449,42 @@ def test_sums_beyond_the_budget_are_told_and_lose_no_answer(tmp_path):
         *expected[1]["total"].to_pylist(),
         *expected[2]["total"].to_pylist(),
     ]
+
+
+def test_a_run_that_outgrew_its_budget_goes_on_with_a_larger_one(tmp_path):
+    memory = query(10**6).start()
+    expected = [memory.answers(memory.push(keyed(at, 1_000))).to_pylist() for at in range(0, 4_000, 1_000)]
+    runner = query(10**6).start(memory=Budget(1_200_000, block_bytes=4096), spill_dir=tmp_path / "run")
+    found = [runner.answers(runner.push(keyed(0, 1_000))).to_pylist()]
+    with pytest.raises(OverBudget):
+        runner.push(keyed(1_000, 1_000))
+    found += [runner.answers(runner.punctuate(runner.bound)).to_pylist()]
+    runner.checkpoint()
+    runner.discard()
+    runner = query(10**6).resume(tmp_path / "run", memory="8 MB")
+    assert runner.budget == Budget(8_000_000, block_bytes=4096)
+    found += [runner.answers(runner.push(keyed(at, 1_000))).to_pylist() for at in (2_000, 3_000)]
+    assert found == expected
+    runner.close()
+    with pytest.raises(BadQuery, match="memory= is for a run that goes on from a checkpoint"):
+        query().resume(memory.snapshot(), memory="8 MB")
+
+
+@pytest.mark.parametrize("technique", ["1W", "2LA"])
+def test_a_step_that_closes_too_many_windows_is_undone(tmp_path, technique):
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k", delay=10)
+    budget = Budget(10**6, block_bytes=1024, technique=technique)
+    runner = stream.window(wp.sliding(10**12, 1)).agg(n=wp.count()).start(memory=budget, spill_dir=tmp_path)
+    runner.push(rows(0, 100))
+    before = runner.bound
+    with pytest.raises(TooManyWindows):
+        runner.punctuate(10**11)
+    assert runner.bound == before
+    with pytest.raises(TooManyWindows):
+        runner.push(rows(10**11, 100))
+    assert runner.counts.input == 100
+    assert runner.answers(runner.push(rows(100, 20))).num_rows > 0
+    runner.discard()
 
 
 def full(runner):

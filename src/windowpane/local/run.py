@@ -43,11 +43,16 @@ def start(*queries: Query, memory: Memory | None = None, spill_dir: str | Path |
     return QueryRunner(plan) if len(queries) == 1 else Runner(plan)
 
 
-def resume(snapshot: Snapshot | bytes | str | Path, *queries: Query) -> Runner:
-    """Go on with a run of these queries where its snapshot was taken; or its checkpoint, by the directory."""
+def resume(snapshot: Snapshot | bytes | str | Path, *queries: Query, memory: Memory | None = None) -> Runner:
+    """Go on with a run of these queries where its snapshot was taken; or its checkpoint, by the directory.
+
+    A run from a checkpoint keeps its budget, or gets the `memory` that is given now.
+    """
     plan, _ = together(queries)
     if isinstance(snapshot, str | Path):
-        return SpillRunner.restore_from(plan, Path(snapshot))
+        return SpillRunner.restore_from(plan, Path(snapshot), None if memory is None else budget_of(memory))
+    if memory is not None:
+        raise BadQuery("memory= is for a run that goes on from a checkpoint. Give its directory instead.")
     kind = QueryRunner if len(queries) == 1 else Runner
     return kind.restore(plan, snapshot)
 

@@ -203,7 +203,7 @@ class SpillRunner(QueryRunner):
             self._start(batch, time)
         assert self._spill is not None
         bound = self.gate.clock.bound
-        taken = self._spill.take(batch, time, bound, rising=rising)
+        taken = self._spill.take(batch, time, bound, rising=rising, before=before)
         try:
             return self._spill.answer(taken, before, bound)
         except BaseException as error:

@@ -63,12 +63,13 @@ class Query:
         """Start a run that batches and punctuation are pushed to by hand; `memory` as for `run`."""
         return RUNTIMES["start"](self, memory=memory, spill_dir=spill_dir)
 
-    def resume(self, snapshot: Any) -> Any:
+    def resume(self, snapshot: Any, memory: Memory | None = None) -> Any:
         """Go on with a run of this query where its snapshot (or the bytes of one) was taken.
 
-        For a run within `memory`: give the `spill_dir` in which it wrote its checkpoint.
+        For a run within `memory`: give the `spill_dir` in which it wrote its checkpoint and, if it is to have
+        another budget than before, `memory`.
         """
-        return RUNTIMES["resume"](snapshot, self)
+        return RUNTIMES["resume"](snapshot, self, memory=memory)
 
 
 def need_query(given: object) -> None:

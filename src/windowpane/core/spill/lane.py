@@ -61,6 +61,15 @@ class Answered:
     answers: Answers
 
 
+@dataclass(frozen=True)
+class Appended:
+    """Rows that are in the store now, what waits beside it, and the points of each window, if known."""
+
+    columns: Columns
+    waiting: Tuples | Slices
+    points: tuple[tuple[Ints, Ints], ...] | None = None
+
+
 @dataclass
 class Lane:
     """Windows over one store, of the tuples from `since` on."""
@@ -86,30 +95,37 @@ class Lane:
         self.sliders.remove(slider)
         self.store.remove_window(slider.window)
 
-    def append(self, tuples: Tuples, bound: int) -> tuple[Columns, Tuples | Slices]:
-        """Put settled tuples into the store: all or nothing. Then `roll` must follow."""
+    def append(self, tuples: Tuples, bound: int, before: int | None = None) -> Appended:
+        """Put settled tuples into the store: all or nothing. Then `roll` must follow.
+
+        With `before`, where the punctuation was, too many windows for one step are refused here too.
+        """
         if self.since > NEVER and len(tuples):
             tuples = tuples.take(tuples.time >= self.since)
         columns, waiting = self.shape.take(tuples, bound)
+        found = None if before is None else self._points(columns, before, bound)
         self.store.append(columns)
-        return columns, waiting
+        return Appended(columns, waiting, found)
 
-    def roll(self, appended: tuple[Columns, Tuples | Slices], before: int, bound: int) -> list[Answered]:
+    def roll(self, appended: Appended, before: int, bound: int) -> list[Answered]:
         """Slide every window over what was appended, and up to `bound`."""
-        columns, waiting = appended
-        self.shape.keep(waiting)
+        self.shape.keep(appended.waiting)
+        wanted = appended.points or self._points(appended.columns, before, bound)
         found = []
-        for slider in self.sliders:
-            found += self._slide(slider, columns, before, bound)
+        for slider, (high, low) in zip(self.sliders, wanted, strict=True):
+            found += self._slide(slider, _from(slider, appended.columns), high, low)
         return found
 
-    def _slide(self, slider: Slider, columns: Columns, before: int, bound: int) -> list[Answered]:
+    def _points(self, columns: Columns, before: int, bound: int) -> tuple[tuple[Ints, Ints], ...]:
+        return tuple(
+            points(slider.span, slider.last, _from(slider, columns)[_TIME_AT], before, bound)
+            for slider in self.sliders
+        )
+
+    def _slide(self, slider: Slider, columns: Columns, high: Ints, low: Ints) -> list[Answered]:
         """In pieces that stay in the processor's cache: whole batches would cost twice as much."""
         span = slider.span
-        first = int(np.searchsorted(columns[_TIME_AT], slider.since))
-        columns = tuple(column[first:] for column in columns)
         time = columns[_TIME_AT]
-        high, low = points(span, slider.last, time, before, bound)
         if len(time):
             slider.last = int(time[-1])
         pieces: dict[int, list[tuple[int, Found]]] = {g: [] for g in slider.sums}
@@ -187,6 +203,14 @@ class Lane:
 _TIME_AT = 0
 """Blocks begin with the times: they are of the widest type, and named first."""
 assert TIME == "$time"
+
+
+def _from(slider: Slider, columns: Columns) -> Columns:
+    """The rows that are a window's own."""
+    if slider.since == NEVER:
+        return columns
+    first = int(np.searchsorted(columns[_TIME_AT], slider.since))
+    return tuple(column[first:] for column in columns)
 
 
 def points(span: Span, last: int | None, time: Ints, before: int, bound: int) -> tuple[Ints, Ints]:

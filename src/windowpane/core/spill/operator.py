@@ -21,9 +21,8 @@ from windowpane.core.ordered_lane import tuple_bytes
 from windowpane.core.partials.base import Partial, Ranged
 from windowpane.core.results import Lowering, window_column
 from windowpane.core.spill.keyslots import KeySlots
-from windowpane.core.spill.lane import Answered, Lane, Span
-from windowpane.core.spill.shapes import Slices, SliceShape, key_column
-from windowpane.core.spill.store import Columns
+from windowpane.core.spill.lane import Answered, Appended, Lane, Span
+from windowpane.core.spill.shapes import SliceShape, key_column
 
 
 @dataclass(frozen=True)
@@ -52,18 +51,25 @@ class SpillOperator:
         self._in_use = [0] * len(self.keys)
 
     def take(
-        self, batch: pa.RecordBatch, time: Ints, bound: int, *, rising: bool = False
-    ) -> list[tuple[Columns, Tuples | Slices]]:
+        self,
+        batch: pa.RecordBatch,
+        time: Ints,
+        bound: int,
+        *,
+        rising: bool = False,
+        before: int | None = None,
+    ) -> list[Appended]:
         """Take an admitted batch in (`rising`: its times never fall): all of it, or nothing and an error.
 
-        What is settled is in the stores then; `answer` must follow with what this gives.
+        What is settled is in the stores then; `answer` must follow with what this gives. With `before`, where
+        the punctuation was, a step that closes too many windows is refused here.
         """
         settled, waiting = settle(self.pending, self._tuples(batch, time, rising), bound)
         marks = [lane.store.mark() for lane in self.lanes]
         appended = []
         try:
             for lane in self.lanes:
-                appended += [lane.append(settled, bound)]
+                appended += [lane.append(settled, bound, before)]
         except BaseException:
             for lane, mark in zip(self.lanes[: len(appended)], marks, strict=False):
                 lane.store.back_to(mark)
@@ -71,9 +77,7 @@ class SpillOperator:
         self.pending = waiting
         return appended
 
-    def answer(
-        self, appended: list[tuple[Columns, Tuples | Slices]], before: int, bound: int
-    ) -> dict[str, list[pa.Table]]:
+    def answer(self, appended: list[Appended], before: int, bound: int) -> dict[str, list[pa.Table]]:
         """The answers of each query, now that the punctuation went from `before` to `bound`."""
         found = []
         for i, (lane, rows) in enumerate(zip(self.lanes, appended, strict=True)):
