@@ -19,13 +19,9 @@ def run(*queries: Query, memory: Memory | None = None, spill_dir: str | Path | N
     With `memory`, the state keeps to it; see `start`.
     """
     _, source = together(queries)
-    runner = start(*queries, memory=memory, spill_dir=spill_dir)
-    try:
+    with start(*queries, memory=memory, spill_dir=spill_dir) as runner:
         steps = [runner.push(batch) for batch in source.take()]
         whole = joined([*steps, runner.close()])
-    finally:
-        if isinstance(runner, SpillRunner):
-            runner.discard()
     return Result(whole.tables, whole.late, whole.rejects, whole.counts)
 
 

@@ -16,6 +16,7 @@ from windowpane.core.blocks import FORMAT
 from windowpane.core.columns import to_batches
 from windowpane.core.emission import Moment
 from windowpane.core.results import Lowering
+from windowpane.explain import explain_plan
 from windowpane.local.admission import Gate
 from windowpane.local.results import Counts, Step
 from windowpane.local.snapshot import Snapshot, check_format
@@ -110,6 +111,19 @@ class Runner:
             step = self._delivered(self._advance(before))
         self.closed = True
         return step
+
+    def discard(self) -> None:
+        """Let go of what the run holds without ending the stream; `with` does so at its end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def explain(self) -> str:
+        """What is done, and why."""
+        return explain_plan(self.plan)
 
     def snapshot(self) -> Snapshot:
         """The state as it is now; a run that goes on from it gives the same answers as this one will."""

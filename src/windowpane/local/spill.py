@@ -262,12 +262,6 @@ class SpillRunner(QueryRunner):
         else:
             self.folder.keep()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.discard()
-
     def snapshot(self) -> Snapshot:
         """Not for a run over stores: its blocks are too large for a value."""
         raise BadQuery("a run within memory= has checkpoint() instead of snapshot(): its state is on disk.")
@@ -284,8 +278,11 @@ class SpillRunner(QueryRunner):
 
 
 def start_within(plan: Plan, budget: Budget, spill_dir: str | Path | None) -> QueryRunner:
-    """A run within a budget: over stores, or in memory where slices are known to fit."""
+    """A run within a budget: over stores, or in memory where slices are known to fit.
+
+    With a directory always over stores, since only these have checkpoints.
+    """
     need_spillable(plan)
-    if budget.technique == "auto" and always_fits(plan, budget):
+    if spill_dir is None and budget.technique == "auto" and always_fits(plan, budget):
         return QueryRunner(plan)
     return SpillRunner(plan, budget, SpillFolder(None if spill_dir is None else Path(spill_dir)))

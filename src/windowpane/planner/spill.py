@@ -33,6 +33,7 @@ from windowpane.plan.nodes import Plan, WindowQuery
 from windowpane.planner.choose import bound_aggregates
 from windowpane.planner.compile import point_type
 from windowpane.values.errors import BadQuery, OverBudget
+from windowpane.values.punctuation import Delay, Heartbeat, Policy
 from windowpane.values.sizes import Budget
 from windowpane.values.windows import PerRow, Sliding, Window
 
@@ -164,12 +165,24 @@ def choose(plan: Plan, budget: Budget, seen: Seen) -> SpillChoice:
     return SpillChoice("1W", one, two, "tuples take less than slices of every key and aggregate")
 
 
+def lag_of(policy: Policy) -> int | None:
+    """How far the punctuation stays behind the largest time at most; None if nothing says."""
+    match policy:
+        case Delay(lag):
+            return lag
+        case Heartbeat():
+            # the clock only moves the bound on
+            return lag_of(policy.policy)
+    return None
+
+
 def always_fits(plan: Plan, budget: Budget) -> bool:
     """Whether slices in memory fit the budget whatever the stream brings."""
-    pane = pane_of(spans_of(plan))
-    if not pane or any(groupings_of(plan)):
+    pane, lag = pane_of(spans_of(plan)), lag_of(plan.stream.policy)
+    if not pane or lag is None or any(groupings_of(plan)):
         return False
-    rows = max(span.size for span in spans_of(plan)) // pane + 2
+    # a window is open until the punctuation passes its end
+    rows = (max(span.size for span in spans_of(plan)) + lag) // pane + 2
     width = 16 + sum(16 * len(p.identity(0)) for p in layout_of(plan, ()))
     # a slice table holds roll-ups beside its rows, and both versions while it changes
     return 4 * rows * width <= budget.memory
