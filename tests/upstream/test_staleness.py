@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.upstream import model
 from windowpane.core.kernels.staleness import area
+from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.staleness import areas
 from windowpane.simulate.overload import Arrivals, arrivals, simulate, two_class, uniform, zipf
@@ -110,8 +111,10 @@ def test_figure_6_where_an_update_goes(policy):
 
 
 def test_figure_6_an_append_queue_keeps_both():
-    trace = model.run("append", [1.0, 1.0, 1.0, 1.0], [0, 1, 2, 0], [1.0, 1.0, 1.0], 10.0)
-    assert [["IBM1", "GM1", "MSFT1", "IBM2"][number] for _, _, number in trace.serves] == QUEUES["append"]
+    names = ["IBM1", "GM1", "MSFT1", "IBM2"]
+    queue = AppendQueue()
+    queue.enqueue(np.array([0, 1, 2, 0]), np.array([1.0, 2.0, 3.0, 4.0]))
+    assert [names[row] for row in queue.take(5.0).rows] == QUEUES["append"]
 
 
 @pytest.mark.parametrize("load", [1.5, 2.0, 5.0, 20.0])

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
-from windowpane.core.kernels.overload import next_of_key, overload, overload_append, shed
+from windowpane.core.kernels.overload import next_of_key, overload, overload_append
 from windowpane.core.kernels.update_queue import MEASURED
 from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.queue import CODES, new_queue
@@ -136,12 +136,12 @@ def simulate(
     totals[MEASURED] = measured
     most = np.zeros(1, np.int64)
     if chosen.keeps_all:
-        kept = np.ones(len(stream.ids), np.bool_)
-        if chosen is Policy.SHED:
-            chances = np.random.default_rng([seed, *b"shed"]).random(len(stream.ids))
-            kept = shed(stream.ids, stream.times, costs, HEADROOM, chances)
+        shed = chosen is Policy.SHED
+        rng = np.random.default_rng([seed, *b"shed"])
+        chances = rng.random(len(stream.ids)) if shed else np.zeros(len(stream.ids))
         following = next_of_key(stream.ids, stream.keys)
-        overload_append(keys, totals, stream.times, stream.ids, following, kept, costs, end, most)
+        room = HEADROOM if shed else np.inf
+        overload_append(keys, totals, stream.times, stream.ids, following, chances, room, costs, end, most)
     else:
         overload(queue, CODES[chosen], stream.times, stream.ids, costs, end, most)
     staleness = staleness_of(keys, totals, stream.keys, end)

@@ -9,9 +9,21 @@ import numpy as np
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.staleness import area
-from windowpane.core.kernels.update_queue import BEGAN, MEASURED, NOW, ORDER, WAITING, Keys
+from windowpane.core.kernels.update_queue import (
+    CAME,
+    COST,
+    LOAD,
+    MEASURED,
+    NOW,
+    ORDER,
+    PAUSE,
+    WAITING,
+    Keys,
+)
 
 _INF = np.inf
+_MEMORY, _PAUSES, _STEP = 64.0, 8.0, 1.25
+"""The load is measured over as long as so many tuples take to process, or so many pauses if that is more."""
 HEAD, TAIL = 0, 1
 
 
@@ -25,6 +37,34 @@ class Line(NamedTuple):
     following: Ints
     """The next tuple of the same key, -1 where none came yet."""
     ends: Ints
+
+
+@kernel
+def keeps(totals: Floats, cost: float, now: float, chance: float, headroom: float) -> bool:
+    """Whether to keep a tuple that arrives, given a random number: as much as the consumer can do.
+
+    The load is the work that came, older work counting less and less, for each unit of time. What waits takes
+    its share of the `headroom`, so that a line that became too long gets shorter again. A tuple that finds
+    nobody waiting is always kept; a `headroom` of infinity keeps all.
+    """
+    if now > totals[CAME]:
+        gap = now - totals[CAME]
+        # A typical pause, which one lull does not change by much: tuples may come in batches.
+        totals[PAUSE] *= _STEP if gap > totals[PAUSE] else 1.0 / _STEP
+        totals[LOAD] *= np.exp(-gap / _memory(totals))
+        totals[CAME] = now
+    memory = _memory(totals)
+    totals[LOAD] += cost / memory
+    room = headroom * (1.0 - totals[WAITING] * totals[COST] / memory)
+    kept: bool = totals[WAITING] == 0.0 or headroom == _INF or chance * totals[LOAD] < room
+    return kept
+
+
+@kernel
+def _memory(totals: Floats) -> float:
+    """Over how long the load is measured."""
+    span: float = max(_MEMORY * totals[COST], _PAUSES * totals[PAUSE])
+    return span
 
 
 @kernel
@@ -47,9 +87,9 @@ def join_line(
     for i in range(len(ids)):
         key, now, at = ids[i], times[i], line.ends[TAIL]
         totals[NOW] = now
-        totals[ORDER] += costs[i]
+        totals[ORDER] += 1.0
         line.ids[at], line.rows[at], line.times[at], line.following[at] = key, rows[i], now, -1
-        line.kept[at] = chances[i] * totals[ORDER] <= headroom * (now - totals[BEGAN])
+        line.kept[at] = keeps(totals, costs[i], now, chances[i], headroom)
         if last[key] >= 0:
             line.following[last[key]] = at
         last[key] = at

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
+from windowpane.core.kernels.append_queue import keeps
 from windowpane.core.kernels.kinetic import place
 from windowpane.core.kernels.staleness import area
 from windowpane.core.kernels.update_queue import MEASURED, WAITING, Keys, Queue, arrive, deliver, serve
@@ -55,16 +56,18 @@ def overload_append(
     times: Floats,
     ids: Ints,
     following: Ints,
-    kept: Bools,
+    chances: Floats,
+    headroom: float,
     costs: Floats,
     until: float,
     most: Ints,
 ) -> None:
-    """As `overload` for a queue of all tuples that were `kept`, served in arrival order.
+    """As `overload` for a queue of all tuples that it `keeps`, served in arrival order.
 
     `following` is the next tuple of the same key, len(ids) where there is none. A tuple that was shed makes
     its key stale as any other does, until a later one is served.
     """
+    kept = np.zeros(len(ids), np.bool_)
     free = -_INF
     current = -1
     at = 0
@@ -80,6 +83,7 @@ def overload_append(
             keys.updates[key] += 1
             keys.first[key] = min(keys.first[key], now)
             keys.pending[key] = min(keys.pending[key], now)
+            kept[at] = keeps(totals, costs[key], now, chances[at], headroom)
             if kept[at]:
                 totals[WAITING] += 1.0
             most[0] = max(most[0], np.int64(totals[WAITING]))
@@ -108,21 +112,6 @@ def overload_append(
                 keys.serves[key] += 1
                 totals[WAITING] -= 1.0
                 free = now + costs[key]
-
-
-@kernel
-def shed(ids: Ints, times: Floats, costs: Floats, headroom: float, chances: Floats) -> Bools:
-    """Which tuples an append queue keeps: as many as the consumer can take, chosen by chance.
-
-    The load is measured as tuples come: the cost of all tuples so far for the time so far.
-    """
-    kept = np.ones(len(ids), np.bool_)
-    work = 0.0
-    for i in range(len(ids)):
-        work += costs[ids[i]]
-        span = times[i] - times[0]
-        kept[i] = chances[i] * work < headroom * span or i == 0
-    return kept
 
 
 @kernel

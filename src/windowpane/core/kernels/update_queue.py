@@ -17,7 +17,10 @@ from windowpane.core.kernels.staleness import area
 
 FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
 # The numbers that belong to the queue as a whole, in one array.
-ORDER, WAITING, COST, BEGAN, MEASURED, NOW, TOTALS = 0, 1, 2, 3, 4, 5, 6
+ORDER, WAITING, COST, BEGAN, MEASURED, NOW = 0, 1, 2, 3, 4, 5
+# How much work comes for each unit of time, when the last of it came, and how long such pauses are.
+LOAD, CAME, PAUSE = 6, 7, 8
+TOTALS = 9
 LEARN = 0.1
 """How much a new cost counts against what was known."""
 _INF = np.inf
@@ -60,21 +63,28 @@ class Queue(NamedTuple):
 @kernel
 def arrive(queue: Queue, policy: int, key: int, now: float, row: int) -> bool:
     """An update overwrites the older one of its key. True where the key's rank is new or another."""
-    keys, ranks, totals = queue.keys, queue.ranks, queue.totals
+    keys, totals = queue.keys, queue.totals
     waiting = keys.first[key] < _INF
     _learn_gap(keys, queue.habits, totals, key, now)
     keys.row[key] = row
     keys.arrived[key] = now
     keys.updates[key] += 1
     keys.pending[key] = min(keys.pending[key], now)
-    totals[ORDER] += 1.0
     totals[NOW] = now
     if not waiting:
         keys.first[key] = now
         totals[WAITING] += 1.0
+    return _enter(queue, policy, key, waiting)
+
+
+@kernel
+def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
+    """Rank a key whose newest tuple came last of all. True where its rank is new or another."""
+    keys, ranks, totals = queue.keys, queue.ranks, queue.totals
+    totals[ORDER] += 1.0
     if policy == FRESHEST:
         ranks.since[key] = keys.first[key]
-        ranks.silent[key] = now
+        ranks.silent[key] = keys.arrived[key]
         ranks.gap[key] = gap_of(keys, key)
         ranks.seen[key] = keys.weight[key]
         ranks.price[key] = 1.0 / cost_of(keys, totals, key)
@@ -90,6 +100,13 @@ def arrive(queue: Queue, policy: int, key: int, now: float, row: int) -> bool:
         ranks.constant[key] = -totals[ORDER]
         return True
     return False
+
+
+@kernel
+def enter_all(queue: Queue, policy: int, order: Ints) -> None:
+    """Rank keys that wait already, in this order."""
+    for i in range(len(order)):
+        _enter(queue, policy, order[i], waiting=False)
 
 
 @kernel

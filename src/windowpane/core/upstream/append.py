@@ -113,7 +113,7 @@ class AppendQueue:
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> AppendQueue:
         """The queue that `arrays` was called on, with the same policy."""
-        made = cls(policy, seed=int(arrays["totals"][shared.ORDER] * 1e6))
+        made = cls(policy, seed=int(arrays["totals"][shared.ORDER]))
         made._make_room(max(len(arrays["last"]), 1), len(arrays["line ids"]))
         made._count = len(arrays["last"])
         for name in made._queue.keys.dtype.names or ():

@@ -27,6 +27,7 @@ CODES = {
     Policy.FRESHEST: steps.FRESHEST,
 }
 _SMALLEST = 16
+_SHORTEST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,6 @@ class KeyQueue:
         """Since when the key waits that waits longest; infinity where none does."""
         return float(self._queue.keys.first[: self._count].min(initial=np.inf))
 
-    def measure_from(self, now: float) -> None:
-        """Forget the staleness so far and measure from now on."""
-        self._queue.totals[steps.MEASURED] = now
-        self._queue.keys.queue_area[:] = 0.0
-        self._queue.keys.application_area[:] = 0.0
-
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""
         return staleness_of(self._queue.keys, self._queue.totals, self._count, now)
@@ -153,6 +148,18 @@ class KeyQueue:
         made._build()
         return made
 
+    @classmethod
+    def known(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> KeyQueue:
+        """A queue with this policy where the same keys wait, and as long, as in one that had another."""
+        nothing = dict.fromkeys(RANKS.names or (), np.zeros(len(arrays["row"])))
+        made = cls.restore(policy, {"habits": new_habits(), **arrays, **nothing})
+        since = arrays["arrived" if made.policy is Policy.FIFO else "first"]
+        waiting = made.waiting()
+        steps.enter_all(made._queue, made._code, waiting[np.argsort(since[waiting], kind="stable")])
+        made._queue = made._queue._replace(tree=tournament(len(made._queue.keys)))
+        made._build()
+        return made
+
     def _grow(self, count: int) -> None:
         old = self._queue
         if count <= len(old.keys.row):
@@ -173,7 +180,8 @@ def new_queue(size: int, cost: float, began: float) -> steps.Queue:
     for name in ("arrived", "served", "delivered"):
         keys[name] = -np.inf
     totals = np.zeros(steps.TOTALS)
-    totals[[steps.COST, steps.BEGAN, steps.MEASURED, steps.NOW]] = cost, began, began, began
+    totals[[steps.COST, steps.BEGAN, steps.MEASURED, steps.NOW, steps.CAME]] = cost, *[began] * 4
+    totals[steps.PAUSE] = max(cost, _SHORTEST)
     ranks = np.zeros(size, RANKS).view(np.recarray)
     return steps.Queue(keys, ranks, new_habits(), tournament(size), totals)
 
