@@ -139,6 +139,30 @@ def test_the_end_is_no_progress():
     assert pump.counts["too_far_ahead"] == 1
 
 
+POLICIES = ["freshest", "in_place", "linecutting", "fifo", "append", "shed", "switch"]
+
+
+@pytest.mark.parametrize("after", POLICIES)
+@pytest.mark.parametrize("before", POLICIES)
+def test_a_new_policy_counts_after_a_restart_and_what_waits_stays(before, after):
+    pump = Pump(spec(before, budget=1e-9), buckets=1)
+    # The first call takes eight rows whatever the budget, so that most of these wait.
+    pump.push(table(*[(i, f"key {i % 30}", i) for i in range(60)]))
+    waits = pump.counts["waiting"]
+    assert waits >= 22
+    pump.reopen(spec(after, budget=1e-9))
+    pump.push(table((100, "new", 100)))
+    queue = pump.buckets[0].queues[0].queue
+    assert queue.policy.value in ({"append", "freshest"} if after == "switch" else {after})
+    assert pump.total(*ENDS) == pump.counts["updates"] == 61
+    assert (queue.staleness(queue.oldest() + 1e6).application > 0).sum() >= min(waits - 8, 1)
+    pump.push(bound=int(ALWAYS))
+    assert pump.counts["waiting"] == 0
+    assert pump.total(*ENDS) == pump.counts["updates"]
+    if "shed" not in (before, after):
+        assert pump.newest() == {f"key {i}": i + 30 for i in range(30)} | {"new": 100}
+
+
 def test_queues_or_columns_in_another_order_are_another_plan():
     node = wp.stream(schema=SCHEMA, time="t", keys="k").node
     a, b = spec(name="a"), spec(name="b")

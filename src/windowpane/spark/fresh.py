@@ -19,6 +19,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader, Writer
 from windowpane.core.snapshot import read_keys
 from windowpane.core.upstream.append import AppendQueue, queue_of
+from windowpane.core.upstream.change import changed
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.spark.envelope import read_batches, write_batch
@@ -100,7 +101,10 @@ class Fresh:
         Rows with times from `limit` on are too far ahead.
         """
         notes = Notes()
+        waited = 0 if self.queue is None else len(self.queue)
         self.queue = self._ready(clock())
+        notes.lost = waited - len(self.queue)  # where the policy is another: one that keeps the newest only
+        self._drop_gone()
         self._take_in(payloads, self.queue, clock(), limit, notes)
         queue = self.queue
         answers, served = self._serve(queue, clock, np.inf if drain else self.spec.budget, notes)
@@ -115,12 +119,26 @@ class Fresh:
         return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(ids) else []}, notes
 
     def _ready(self, now: float) -> AnyQueue:
-        """The queue; one that switched keeps every row again once nothing waits."""
-        switched = self.spec.policy == SWITCH and isinstance(self.queue, KeyQueue)
-        if self.queue is None or (switched and len(self.queue) == 0):
-            policy = Policy.APPEND if self.spec.policy == SWITCH else self.spec.policy
+        """The queue, with the policy that is wanted now; one that switched keeps all rows once none waits."""
+        switch = self.spec.policy == SWITCH
+        policy = Policy.APPEND if switch else Policy(self.spec.policy)
+        if self.queue is None:
             return queue_of(policy, cost=0.001, began=now)
-        return self.queue
+        fits = self.queue.policy is policy or (
+            switch and self.queue.policy is Policy.FRESHEST and len(self.queue) > 0
+        )
+        return self.queue if fits else self._changed(self.queue, policy)
+
+    def _changed(self, queue: AnyQueue, policy: Policy) -> AnyQueue:
+        """The queue under another policy, with what waits."""
+        none = np.empty(0, np.int64)
+        if self.held is None or self.held.num_rows == 0:
+            return changed(queue, policy, (none, none))
+        ids = self.index.encode([self.held[name] for name in self.spec.keys], self.held.num_rows)
+        time = read_time(self.held[self.spec.time], self.spec.time)[0]
+        at = last_of_key(ids, time)
+        at = at[time[at] >= self.newest[ids[at]]]
+        return changed(queue, policy, (ids[at], self.numbers[at]))
 
     def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, limit: int, notes: Notes) -> None:
         table, time, rows_of = self._placed(payloads, limit, notes)
@@ -140,13 +158,13 @@ class Fresh:
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
         queue.enqueue(ids[at], np.full(len(at), now), rows)
-        notes.lost = notes.updates - notes.outdated - (len(queue) - before)
+        notes.lost += notes.updates - notes.outdated - (len(queue) - before)
         some = table.take(pa.array(at))
         self.held = some if self.held is None else pa.concat_tables([self.held, some])
         self.numbers = np.append(self.numbers, rows)
         self._drop_gone()
         if self.spec.policy == SWITCH:
-            self._collapse(queue, now, notes)
+            self._collapse(queue, notes)
 
     def _placed(self, payloads: list[bytes], limit: int, notes: Notes) -> tuple[pa.Table, Ints, Ints]:
         """The rows that are not too far ahead, their times, and how many rows each stands for."""
@@ -165,15 +183,11 @@ class Fresh:
             table, time, rows_of = table.filter(pa.array(near)), time[near], rows_of[near]
         return table, time, rows_of
 
-    def _collapse(self, queue: AnyQueue, now: float, notes: Notes) -> None:
+    def _collapse(self, queue: AnyQueue, notes: Notes) -> None:
         """Keep only the newest of each key once the line is longer than the budget can serve."""
-        held, cost = self.held, self._cost(queue)
-        if isinstance(queue, KeyQueue) or held is None or len(queue) * cost <= self.spec.budget:
+        if isinstance(queue, KeyQueue) or len(queue) * self._cost(queue) <= self.spec.budget:
             return
-        ids = self.index.encode([held[name] for name in self.spec.keys], held.num_rows)
-        at = last_of_key(ids, read_time(held[self.spec.time], self.spec.time)[0])
-        self.queue = KeyQueue(Policy.FRESHEST, cost=cost, began=now)
-        self.queue.enqueue(ids[at], np.full(len(at), now), self.numbers[at])
+        self.queue = self._changed(queue, Policy.FRESHEST)
         notes.lost += len(queue) - len(self.queue)
         self._drop_gone()
 
