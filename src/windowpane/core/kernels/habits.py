@@ -37,6 +37,10 @@ def new_habits() -> Floats:
     return habits
 
 
+_LEAST: Floats = 1e-6 * new_habits()[: TOTAL + 1]
+"""What stays of the first guess for ever: a piece in which no gap ever fell would else be 0 / 0 in the end."""
+
+
 @kernel
 def piece_of(silence: float) -> int:
     """The piece that a silence, relative to the mean gap, lies in."""
@@ -56,7 +60,7 @@ def notice(habits: Floats, gap: float) -> None:
     if habits[SEEN, 0] % _EVERY == 0.0:
         _conclude(habits)
         if habits[SEEN, 0] >= _MOST:
-            habits[: TOTAL + 1] *= 0.5
+            habits[: TOTAL + 1] = np.maximum(0.5 * habits[: TOTAL + 1], _LEAST)
             habits[SEEN, 0] *= 0.5
 
 
