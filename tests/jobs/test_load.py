@@ -287,3 +287,21 @@ def test_a_source_without_an_end_is_no_batch_job(job):
         "format: rate",
     )
     assert "never ends" in complaint(file)[1]
+
+
+def test_a_drain_needs_a_checkpoint_that_it_can_put_a_file_into(tmp_path):
+    text = """\
+source: {format: kafka, options: {kafka.bootstrap.servers: h}, schema: ts timestamp}
+stream: {time: ts}
+query: {window: tumbling(1 s), aggregates: count()}
+sink: {format: console}
+checkpoint: s3://bucket/state
+"""
+    (tmp_path / "job.yaml").write_text(text, "utf-8")
+    job = load(tmp_path / "job.yaml")
+    assert job.control(job.queries[0]) is None
+    (tmp_path / "job.yaml").write_text(text + "trigger: drain\n", "utf-8")
+    with pytest.raises(
+        BadJob, match=r"job\.yaml:5: checkpoint: trigger: drain needs a checkpoint on a local"
+    ):
+        load(tmp_path / "job.yaml")

@@ -88,6 +88,19 @@ def test_a_job_fills_postgresql_and_goes_on_from_its_checkpoint(spark, tmp_path,
     assert set(found) == set(expected)
 
 
+def test_available_now_and_drain_take_turns_on_one_checkpoint(spark, tmp_path):
+    import windowpane as wp
+    from windowpane.jobs.run import FINISHED, run
+
+    write_files(tmp_path / "in", events(), files=2)
+    text = re.sub(r"  - name: rows(.|\n)*sink: .*\n", "", JOB)
+    for trigger in ("available_now", "drain", "available_now"):
+        (tmp_path / "job.yaml").write_text(text + f"trigger: {trigger}\n", "utf-8")
+        assert run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None) == FINISHED
+    whole = build(events(), wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).run().table
+    assert rows(published(tmp_path / "out")) == rows(whole)
+
+
 def test_a_batch_job_closes_every_window(spark, tmp_path):
     import windowpane as wp
     from windowpane.jobs.run import FINISHED, run

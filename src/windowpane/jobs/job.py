@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from windowpane.jobs.document import Node
 from windowpane.plan.nodes import AnyAggregate, Emit
+from windowpane.values.paths import local_path
 from windowpane.values.windows import Window
 
 TriggerKind = Literal["processing_time", "available_now", "drain", "once", "batch"]
@@ -81,8 +82,12 @@ class Job:
         return self.trigger.kind != "batch"
 
     def control(self, query: QuerySpec) -> str | None:
-        """The folder through which a query's stream is ended, where the job is to drain it."""
-        if self.trigger.kind != "drain" or self.checkpoint is None:
+        """The folder through which a query's stream can be ended, where a checkpoint has room for it.
+
+        Whatever the trigger: a checkpoint is good for as many sources as it began with, and the next run may
+        be one that drains.
+        """
+        if not self.streaming or self.checkpoint is None or local_path(self.checkpoint) is None:
             return None
         return f"{self.checkpoint}/{query.name}-control"
 

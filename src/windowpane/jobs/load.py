@@ -22,6 +22,7 @@ from windowpane.jobs.fields import (
 )
 from windowpane.jobs.job import Job, QuerySpec, Sink, Source, Trigger, TriggerKind
 from windowpane.values.durations import microseconds
+from windowpane.values.paths import local_path
 
 _TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "master", "spark")
 _STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "name")
@@ -182,7 +183,10 @@ def _checkpoint(top: Fields, queries: tuple[QuerySpec, ...], trigger: Trigger, f
     if node is not None:
         if trigger.kind == "batch":
             raise node.error("a batch job keeps no checkpoint. Remove it, or choose another trigger.")
-        return resolved(text_of(node), folder)
+        found = resolved(text_of(node), folder)
+        if trigger.kind == "drain" and local_path(found) is None:
+            raise node.error("trigger: drain needs a checkpoint on a local or mounted path. Name one.")
+        return found
     if trigger.kind == "drain":
         raise top.node.error(
             "'checkpoint' is missing, but trigger: drain needs it. Write: checkpoint: a-directory."
