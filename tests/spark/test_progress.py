@@ -1,5 +1,7 @@
 """Every policy on Spark: however rows are split into tasks, the bound is the clock's after the same rows."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ import windowpane as wp
 from windowpane.core.arrays import ALWAYS
 from windowpane.core.clock import Clock
 from windowpane.errors import BadQuery
-from windowpane.spark.control import _teller
+from windowpane.spark.control import _teller, by_hand, finish, punctuate
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.values.punctuation import LONGEST
@@ -122,3 +124,20 @@ def test_a_control_message_reaches_every_bucket_once():
     assert progress.bound == 7
     progress.take(Seen(bound=int(ALWAYS)))
     assert progress.bound == ALWAYS
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_a_control_folder_may_be_a_uri(tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)  # where a path that is none would be made
+    punctuate(form.format(tmp_path / "control"), 5)
+    (file,) = (tmp_path / "control").iterdir()
+    assert json.loads(file.read_text()) == {"bound": 5}
+    assert [path.name for path in tmp_path.iterdir()] == ["control"]
+
+
+def test_a_control_folder_elsewhere_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for tell in (finish, lambda folder: by_hand(None, folder, (0,))):
+        with pytest.raises(BadQuery, match="'s3://bucket/control' is in another file system"):
+            tell("s3://bucket/control")
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, text_of
 from windowpane.jobs.job import Sink, Source
 from windowpane.values.errors import BadQuery
+from windowpane.values.paths import SCHEME
 
 FILES = ("parquet", "csv", "json", "orc", "text")
 DATABASES = ("sqlite", "postgresql")
@@ -18,7 +19,6 @@ DRIVERS = ("psycopg", "psycopg2")
 _SOURCE = ("format", "path", "schema", "options", "select", "where")
 _SINK = ("format", "path", "table", "options", "partition_by", "rows", "url")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def read_source(node: Node, folder: Path) -> Source:
@@ -46,7 +46,7 @@ def _needed(form: str) -> tuple[str, ...]:
 
 def _existing(node: Node, folder: Path) -> str:
     path = resolved(text_of(node), folder)
-    if _SCHEME.match(path) or re.search(r"[*?\[{]", path):
+    if SCHEME.match(path) or re.search(r"[*?\[{]", path):
         return path
     if not Path(path).exists():
         raise node.error(f"there is no {path!r}. Make the directory, or correct the path.")
@@ -59,14 +59,7 @@ def _existing(node: Node, folder: Path) -> str:
 
 def resolved(path: str, folder: Path) -> str:
     """A path as Spark takes it: relative ones start from the job file's folder."""
-    return path if _SCHEME.match(path) else str(folder.resolve() / path)
-
-
-def local_path(path: str) -> Path | None:
-    """The path as a local one, or None where it lies in another file system."""
-    if path.startswith("file:"):
-        return Path("/" + path.removeprefix("file:").lstrip("/"))
-    return None if _SCHEME.match(path) else Path(path)
+    return path if SCHEME.match(path) else str(folder.resolve() / path)
 
 
 def need_free(names: Sequence[str], *taken: str) -> None:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from windowpane.jobs.ends import local_path
 from windowpane.values.errors import WindowpaneError
+from windowpane.values.paths import local_path
 
 LOCK = "windowpane.lock"
 

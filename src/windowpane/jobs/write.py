@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from windowpane.jobs.database import Upsert, postgresql, sqlite
-from windowpane.jobs.ends import DATABASES, FILES, local_path
+from windowpane.jobs.ends import DATABASES, FILES
 from windowpane.jobs.fields import located
 from windowpane.jobs.files import Publisher
 from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
 from windowpane.jobs.show import table_text
 from windowpane.spark import schema_of
 from windowpane.spark.session import observed
+from windowpane.values.paths import local_path
 
 EachBatch = Callable[[Any, int, str], None]
 """Takes a micro-batch's answers, its number, and the streaming query that it belongs to."""

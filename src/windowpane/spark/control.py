@@ -20,6 +20,8 @@ from windowpane.core.arrays import ALWAYS
 from windowpane.spark.envelope import ENVELOPE_DDL
 from windowpane.spark.pack import announced
 from windowpane.spark.seen import Seen
+from windowpane.values.errors import BadQuery
+from windowpane.values.paths import local_path
 
 
 def punctuate(folder: str | Path, bound: int | datetime) -> None:
@@ -30,7 +32,7 @@ def punctuate(folder: str | Path, bound: int | datetime) -> None:
     if isinstance(bound, datetime):
         moment = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
         bound = int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-    path = Path(folder)
+    path = _folder(folder)
     path.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
     hidden = path / f".{name}"
@@ -43,9 +45,21 @@ def finish(folder: str | Path) -> None:
     punctuate(folder, int(ALWAYS))
 
 
+def _folder(folder: str | Path) -> Path:
+    path = local_path(folder)
+    if path is None:
+        raise BadQuery(
+            f"the control folder {str(folder)!r} is in another file system, where no file appears in one "
+            "step. Give a path of this machine, or one that is mounted."
+        )
+    return path
+
+
 def by_hand(session: SparkSession, folder: str | Path, labels: tuple[int, ...]) -> DataFrame:
     """The bounds of a control folder, for every bucket."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = _folder(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    # as it was given: Spark's checkpoint would not know it by another name
     told = session.readStream.schema("bound bigint").json(str(folder))
     return told.mapInArrow(_teller("bound", labels), ENVELOPE_DDL)
 
