@@ -38,7 +38,7 @@ def new_habits() -> Floats:
 
 
 _LEAST: Floats = 1e-6 * new_habits()[: TOTAL + 1]
-"""What stays of the first guess for ever: a piece in which no gap ever fell would else be 0 / 0 in the end."""
+"""What stays of the first guess for ever: a piece in which no gap ever fell would be 0 / 0 in the end."""
 
 
 @kernel
