@@ -4,11 +4,14 @@ Short versions of rows 2, 8 to 11 and 14 to 18 of the fault matrix.
 """
 
 import errno
+import gc
 import os
 import random
 import resource
 import shutil
 import signal
+import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +23,7 @@ from windowpane.core.spill import folder as folders
 from windowpane.core.spill.codec import Stamp, block_layout, seal, verify
 from windowpane.core.spill.medium import FileMedium, new_buffer
 from windowpane.core.spill.store import BlockStore
-from windowpane.errors import BadQuery, BadState, DiskFull, OverBudget, SpillFailed, TooManyWindows
+from windowpane.errors import BadQuery, BadState, DiskFull, OverBudget, SpillFailed, TooManyWindows, WrongType
 from windowpane.values.sizes import Budget
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float64()})
@@ -398,6 +401,84 @@ def test_what_a_killed_run_left_is_removed_at_the_next_start(tmp_path, monkeypat
         runner.push(rows(0))
         assert list((tmp_path / "temporary").iterdir()) == [runner.folder.path]
     assert not list((tmp_path / "temporary").iterdir())
+
+
+def open_files():
+    found = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return [name for name in found if "blocks-0" in str(name)]
+
+
+def test_a_run_that_is_dropped_leaves_no_file_open(tmp_path):
+    """An open file would keep its room on the disk though nobody can see it."""
+    running(tmp_path)
+    gc.collect()
+    assert open_files() == []
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_run_that_cannot_go_on_leaves_no_file_open(tmp_path):
+    runner = running(tmp_path)
+    runner.checkpoint()
+    runner.discard()
+    os.truncate(tmp_path / "run" / "blocks-0", 100)
+    with pytest.raises(BadState):
+        query().resume(tmp_path / "run")
+    gc.collect()
+    assert open_files() == []
+    assert (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_nothing_stays_of_a_run_without_a_checkpoint(tmp_path):
+    runner = running(tmp_path)
+    assert runner.disk_bytes > 0
+    runner.discard()
+    assert not list((tmp_path / "run").iterdir())
+    assert runner.disk_bytes == 0
+    assert runner.io.writes > 0
+    for use in (lambda: runner.push(rows(10**6)), runner.checkpoint, runner.close, lambda: runner.tick(0)):
+        with pytest.raises(BadQuery, match="this run was discarded"):
+            use()
+    runner.discard()
+
+
+def test_nothing_stays_of_a_run_that_fails(tmp_path):
+    table = pa.table(
+        {"t": [1, 2], "u": [1, 2**64 - 1]}, schema=pa.schema({"t": pa.int64(), "u": pa.uint64()})
+    )
+    stream = wp.stream([table.slice(0, 1), table.slice(1)], time="t")
+    query = stream.window(wp.per_row(10)).agg(wp.sum("u"))
+    with pytest.raises(WrongType, match="above the largest int64"):
+        query.run(memory=SMALL, spill_dir=tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_one_of_many_gets_a_directory(tmp_path):
+    """Runs that start at the same moment, again and again, some of which end at once: never two at a time."""
+    inside = tmp_path / "inside"
+
+    def compete():
+        deadline = time.monotonic() + 1.0
+        while time.monotonic() < deadline:
+            try:
+                folder = folders.SpillFolder(tmp_path / "run")
+            except BadQuery:
+                continue
+            inside.mkdir()
+            inside.rmdir()
+            folder.leave()
+
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            try:
+                compete()
+            except BaseException:  # noqa: BLE001 - all that a child can say is how it ended
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert not list((tmp_path / "run").iterdir())
 
 
 def test_a_directory_in_use_is_not_swept(tmp_path, monkeypatch):

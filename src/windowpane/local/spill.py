@@ -59,6 +59,7 @@ class SpillRunner(QueryRunner):
         self._spill: SpillOperator | None = None
         self._media: list[FileMedium] = []
         self._failed: BaseException | None = None
+        self._discarded = False
 
     @property
     def io(self) -> IoCounts:
@@ -119,7 +120,7 @@ class SpillRunner(QueryRunner):
         try:
             return cls._restored(plan, folder, budget)
         except BaseException:
-            folder.keep()
+            folder.leave()
             raise
 
     @classmethod
@@ -167,6 +168,11 @@ class SpillRunner(QueryRunner):
                 "or start anew."
             ) from self._failed
         super()._check_open()
+        if self._discarded:
+            raise BadQuery(
+                "this run was discarded: its files are gone. Go on from its checkpoint with "
+                "query.resume(...), or start anew."
+            )
 
     def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
         """Take a table or batch in, each piece all or nothing: rows that went into sums do not come out."""
@@ -254,13 +260,14 @@ class SpillRunner(QueryRunner):
         return step
 
     def discard(self) -> None:
-        """Let go of the run's files without ending the stream; those of a checkpoint stay."""
+        """Let go of the run without ending the stream: its files go, those of a checkpoint stay."""
+        self._discarded = True
         for medium in self._media:
             medium.close()
-        if self.closed or self.folder.temporary:
+        if self.closed:
             self.folder.remove()
         else:
-            self.folder.keep()
+            self.folder.leave()
 
     def snapshot(self) -> Snapshot:
         """Not for a run over stores: its blocks are too large for a value."""

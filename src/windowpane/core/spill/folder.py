@@ -100,10 +100,9 @@ class SpillFolder:
             raise told(error, "write", temporary) from error
         return path
 
-    def keep(self) -> None:
-        """Leave the files for another process to go on with."""
-        if self._finalizer.detach():
-            os.close(self._lock)
+    def leave(self) -> None:
+        """Let go of the directory; the files of a checkpoint stay for another process to go on with."""
+        self._finalizer()
 
     def remove(self) -> None:
         """The run is over: nothing of it stays."""
@@ -156,25 +155,52 @@ def _prepare(path: Path) -> None:
 
 def _locked(path: Path) -> int:
     """Take the lock of a directory; it is let go when this process ends, however it ends."""
-    lock, new = path / _LOCK, path / _NEW_LOCK
+    lock = path / _LOCK
     try:
-        if lock.exists():
-            file = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
-                raise BadQuery(
-                    f"another run is using {path}. Wait until it ends, or give another spill_dir."
-                ) from None
-            return file
-        # locked before it has its name, so that nobody finds it free
-        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        new.rename(lock)
+        while True:
+            file = _new_lock(path, lock) if not lock.exists() else _old_lock(path, lock)
+            if file is not None:
+                return file
     except OSError as error:
         raise told(error, "lock", lock) from error
+
+
+def _new_lock(path: Path, lock: Path) -> int | None:
+    """A lock that is taken before it has its name, so that nobody finds it free; None if another is there."""
+    file, name = tempfile.mkstemp(prefix=_NEW_LOCK, dir=path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.link(name, lock)
+    except FileExistsError:
+        os.close(file)
+        return None
+    except BaseException:
+        os.close(file)
+        raise
+    finally:
+        Path(name).unlink()
     return file
+
+
+def _old_lock(path: Path, lock: Path) -> int | None:
+    """The lock that somebody left; None if it went while it was being taken."""
+    try:
+        file = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(file), lock.stat()):
+            return file
+    except BlockingIOError:
+        os.close(file)
+        raise BadQuery(
+            f"another run is using {path}. Wait until it ends, or give another spill_dir."
+        ) from None
+    except FileNotFoundError:
+        pass
+    os.close(file)
+    return None
 
 
 def _remove_blocks(path: Path, first: int = 0) -> None:
@@ -184,11 +210,12 @@ def _remove_blocks(path: Path, first: int = 0) -> None:
 
 
 def _leave(path: Path, lock: int, temporary: bool) -> None:  # noqa: FBT001 - called by weakref
-    """At the end of the process: remove what nobody can go on with."""
+    """At the end of a run or of the process: remove what nobody can go on with."""
     if temporary:
         shutil.rmtree(path, ignore_errors=True)
     elif not (path / CHECKPOINT).exists():
         with suppress(OSError):
             _remove_blocks(path)
+            (path / _TEMPORARY).unlink(missing_ok=True)
             (path / _LOCK).unlink()
     os.close(lock)

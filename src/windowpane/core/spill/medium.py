@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,6 +97,8 @@ class FileMedium:
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT | os.O_EXCL if create else 0)
         with self._told("open"):
             self._file = os.open(path, flags, 0o600)
+        # also for a run that is dropped: an open file keeps its room on the disk after it is removed
+        self._close = weakref.finalize(self, os.close, self._file)
         self._reserved = os.fstat(self._file).st_size // block_bytes
 
     def read(self, slot: int, into: Buffer) -> None:
@@ -149,14 +152,13 @@ class FileMedium:
 
     def close(self) -> None:
         """Close the file; it stays where it is."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._close()
+        self._file = -1
 
     @property
     def file_bytes(self) -> int:
-        """How long the file is."""
-        return os.fstat(self._file).st_size
+        """How long the file is; nothing once it is closed."""
+        return os.fstat(self._file).st_size if self._close.alive else 0
 
     def where(self, slot: int) -> str:
         """The file, and where in it."""
