@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import windowpane as wp
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.errors import BadQuery, BadState
-from windowpane.spark.bucket import Received
+from windowpane.spark.bucket import Received, Work
 from windowpane.spark.pack import Packer
 from windowpane.spark.parts import one_part
 from windowpane.spark.seen import watch_of
@@ -41,10 +41,14 @@ def query_of(source, size, slide):
     return stream.window(wp.sliding(size, slide)).agg(wp.count(), wp.sum("v"), wp.max("x"))
 
 
+def work_of(part, strays=()):
+    return Work(part.plan.stream, (part,), part, strays)
+
+
 def again(bucket, part, budget, pages):
     """A bucket in another worker, from what the first one stored."""
     blocks = dict(bucket.blocks())
-    other = SpillBucket(part, budget)
+    other = SpillBucket(work_of(part), budget)
     other.attach(pages)
     other.restore(bucket.header(), blocks)
     return other
@@ -60,7 +64,7 @@ def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, t
     part, budget = one_part(query.plan), Budget(400_000, 1024, 3, technique)
     packer = Packer((part,), (0,), watch_of(query.plan.stream))
     pages, runner = Pages(), query.start()
-    bucket = SpillBucket(part, budget)
+    bucket = SpillBucket(work_of(part), budget)
     bucket.attach(pages)
     for i, batch in enumerate(batches):
         received = Received()
@@ -88,7 +92,7 @@ def test_few_blocks_are_held_and_expired_ones_are_removed():
     query = query_of(None, "20 s", "1 s")
     part, budget = one_part(query.plan), Budget(2_000_000, 4096, 3, "1W")
     pages = Pages()
-    bucket = SpillBucket(part, budget)
+    bucket = SpillBucket(work_of(part), budget)
     bucket.attach(pages)
     for at in range(0, len(table), cut):
         before = pages.reads
@@ -113,7 +117,7 @@ def test_few_blocks_are_held_and_expired_ones_are_removed():
 def test_restarts_without_rows_leave_nothing_behind():
     table, query = events(), query_of(None, "20 s", "5 s")
     part, budget, pages = one_part(query.plan), Budget(400_000, 1024, 3, "1W"), Pages()
-    bucket = SpillBucket(part, budget)
+    bucket = SpillBucket(work_of(part), budget)
     bucket.attach(pages)
     pushed(bucket, query, part, table.slice(0, 1500))
     bucket = again(bucket, part, budget, pages)
@@ -129,7 +133,7 @@ def test_blocks_of_another_size_do_not_spoil_the_state():
     """The stores keep the size that they began with, and say so when they are stored again."""
     table, query = events(), query_of(None, "20 s", "5 s")
     part, pages, runner = one_part(query.plan), Pages(), query.start()
-    bucket = SpillBucket(part, Budget(400_000, 1024, 3, "1W"))
+    bucket = SpillBucket(work_of(part), Budget(400_000, 1024, 3, "1W"))
     bucket.attach(pages)
     for i in range(6):
         some = table.slice(400 * i, 400)
@@ -138,6 +142,39 @@ def test_blocks_of_another_size_do_not_spoil_the_state():
         expected = runner.push(some).tables["query"]
         assert (rows(pa.concat_tables(found)) if found else []) == rows(expected)
         bucket = again(bucket, part, Budget(400_000, 2048, 3, "1W"), pages)
+
+
+def test_late_rows_and_rejects_come_from_the_same_pass():
+    """Judged row by row, as a run within memory does it, not by slices."""
+    query = query_of(None, "20 s", "5 s")
+    part, table = one_part(query.plan), events()
+    stamps = table["ts"].cast(pa.int64()).to_numpy().copy()
+    stamps[[1601, 2000]] -= [3_000_000, 50_000_000]
+    stamps[100] = 8_000_000_000_000_000
+    table = table.set_column(0, "ts", pa.array(stamps).cast(pa.timestamp("us", "UTC")))
+    strays = ("late", "rejects")
+    bucket = SpillBucket(Work(query.plan.stream, (part,), part, strays), Budget(400_000, 1024, 3, "1W"))
+    bucket.attach(Pages())
+    found = {name: [] for name in ("query", *strays)}
+    bounds, notes = [None], []
+    for at in range(0, len(table), 400):
+        received, some = Received(), table.slice(at, 400)
+        for envelope in Packer((part,), (0,), watch_of(query.plan.stream), strays=True)(some.to_batches()):
+            received.add(envelope["part"].to_pylist(), envelope["payload"].to_pylist())
+        frame = bucket.answer(received)
+        for name, payload in zip(frame["output"], frame["payload"], strict=True):
+            if payload is not None:
+                found[name].append(pa.ipc.open_stream(payload).read_all())
+        notes.append(frame.iloc[-1])
+        bounds.append(int(notes[-1]["bound"]))
+    late = [i for i, t in enumerate(stamps) if bounds[i // 400] is not None and t < bounds[i // 400]]
+    assert rows(pa.concat_tables(found["late"])) == rows(table.take(late))
+    assert {1601, 2000} <= set(late)
+    rejects = table.take([100]).append_column("reason", [["too far ahead"]])
+    assert rows(pa.concat_tables(found["rejects"])) == rows(rejects)
+    totals = {name: sum(int(note[name]) for note in notes) for name in ("kept", "late", "too_far_ahead")}
+    assert totals == {"kept": len(table) - len(late) - 1, "late": len(late), "too_far_ahead": 1}
+    assert sum(int(note["answers"]) for note in notes) == sum(map(len, found["query"]))
 
 
 def test_a_stream_within_memory_on_spark(spark, tmp_path):

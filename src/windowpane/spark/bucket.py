@@ -114,7 +114,7 @@ class Bucket:
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
         """Take a micro-batch in; its outputs as a tagged frame, with notes on rows, state and bound."""
         tables, counts = self.step(received, end=end)
-        answers = sum(table.num_rows for found in tables.values() for table in found)
+        answers = rows_in(tables, self.strays)
         bound = int(ALWAYS) if end else self.progress.bound
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
         return tagged(tables, notes)
@@ -143,37 +143,12 @@ class Bucket:
                 counts.add(found.counts)
         if self.strays:
             strays = received.payloads.get(len(self.parts), [])
-            tables |= self._stray(strays, cutoff, limit, counts)
+            others, counted = sort_strays(self.stream, self.strays, strays, cutoff, limit)
+            tables |= others
+            if not self.parts:
+                counts.add(counted)
         self.counts.add(counts)
         return tables, counts
-
-    def _stray(
-        self, payloads: list[bytes], cutoff: int, limit: int, counts: Counts
-    ) -> dict[str, list[pa.Table]]:
-        """The rows that are late, and those that have no place, with the reason; counted if no part does."""
-        tables: dict[str, list[pa.Table]] = {name: [] for name in self.strays}
-        for batch in (b for payload in payloads for b in read_batches(payload) if b.num_rows):
-            time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
-            reason = np.zeros(len(time), np.int8)
-            reason[time >= limit] = 1
-            if bad is not None:
-                reason[bad] = 2
-            if valid is not None:
-                reason[~valid] = 3
-            data = ~flagged(batch, marker_of(self.stream.policy))
-            late = (reason == 0) & (time < cutoff) & data
-            rows = pa.Table.from_batches([batch])
-            if LATE in tables:
-                tables[LATE].append(rows.filter(pa.array(late)))
-            if REJECTS in tables:
-                some = rows.filter(pa.array(reason > 0))
-                why = REASONS.take(pa.array(reason[reason > 0]))
-                tables[REJECTS].append(some.append_column("reason", why))
-            if not self.parts:
-                ahead = int(((reason == 1) & data).sum())
-                kept = int(((reason == 0) & data & ~late).sum())
-                counts.add(Counts(kept=kept, late=int(late.sum()), too_far_ahead=ahead))
-        return {name: [table for table in found if len(table)] for name, found in tables.items()}
 
 
 class _Prefixed(Mapping[str, bytes]):
@@ -191,6 +166,39 @@ class _Prefixed(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def rows_in(tables: Mapping[str, list[pa.Table]], without: tuple[str, ...]) -> int:
+    """The rows of the outputs but for some."""
+    return sum(table.num_rows for name, found in tables.items() if name not in without for table in found)
+
+
+def sort_strays(
+    stream: Stream, wanted: tuple[str, ...], payloads: list[bytes], cutoff: int, limit: int
+) -> tuple[dict[str, list[pa.Table]], Counts]:
+    """The late rows, and those that have no place, with the reason; and counts of the rows with a time."""
+    tables: dict[str, list[pa.Table]] = {name: [] for name in wanted}
+    counts = Counts()
+    for batch in (b for payload in payloads for b in read_batches(payload) if b.num_rows):
+        time, valid, bad = read_time(batch.column(stream.time), stream.time)
+        reason = np.zeros(len(time), np.int8)
+        reason[time >= limit] = 1
+        if bad is not None:
+            reason[bad] = 2
+        if valid is not None:
+            reason[~valid] = 3
+        data = ~flagged(batch, marker_of(stream.policy))
+        late = (reason == 0) & (time < cutoff) & data
+        rows = pa.Table.from_batches([batch])
+        if LATE in tables:
+            tables[LATE].append(rows.filter(pa.array(late)))
+        if REJECTS in tables:
+            some = rows.filter(pa.array(reason > 0))
+            why = REASONS.take(pa.array(reason[reason > 0]))
+            tables[REJECTS].append(some.append_column("reason", why))
+        ahead, kept = (reason == 1) & data, (reason == 0) & data & ~late
+        counts.add(Counts(kept=int(kept.sum()), late=int(late.sum()), too_far_ahead=int(ahead.sum())))
+    return {name: [table for table in found if len(table)] for name, found in tables.items()}, counts
 
 
 def unsent(seen: Iterable[Seen], limit: int) -> Counts:

@@ -96,7 +96,7 @@ def to_spark(
     if what not in (ANSWERS, LATE, REJECTS):
         raise BadQuery(f"to_spark({what!r}): there is no such output. Use 'answers', 'late' or 'rejects'.")
     strays = () if what == ANSWERS else (what,)
-    wanted = Wanted(buckets, control, memory if what == ANSWERS else None, what == ANSWERS, strays)
+    wanted = Wanted(buckets, control, memory, what == ANSWERS, strays)
     frame = tagged_frame(query.plan, query.source, wanted)
     name = query.node.name if what == ANSWERS else what
     return output(frame, name, _schemas(frame.sparkSession, query.plan, strays)[name])
@@ -148,10 +148,8 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
     known = replace(plan, stream=replace(plan.stream, types=types))
     program: Program = WindowProgram(known, work, packer.sharing())
-    if wanted.memory is not None:
-        if wanted.strays:
-            raise BadQuery("late rows and rejects cannot be had from a run within memory=. Run them apart.")
-        program = SpillProgram(judge, budget_of(wanted.memory), packer.sharing())
+    if wanted.memory is not None and wanted.answers:
+        program = SpillProgram(work, budget_of(wanted.memory), packer.sharing())
     processor = Processor(program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(processor, TAGGED_DDL, "append", "none")
     return observed(answers, token[:8])

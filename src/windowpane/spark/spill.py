@@ -37,9 +37,8 @@ from windowpane.planner.spill import (
     share_budget,
     spans_of,
 )
-from windowpane.spark.bucket import Received, Sorted, unsent
+from windowpane.spark.bucket import Received, Sorted, Work, rows_in, sort_strays, unsent
 from windowpane.spark.envelope import tagged
-from windowpane.spark.parts import Part
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen
 from windowpane.values.sizes import Budget
@@ -91,23 +90,23 @@ class StateMedium:
 
 @dataclass(frozen=True)
 class SpillProgram:
-    """Windows within a memory budget in every bucket."""
+    """Windows within a memory budget in every bucket; `strays` as of other buckets."""
 
-    part: Part
+    work: Work
     budget: Budget
     sharing: str
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on; the budget may change."""
-        return fingerprint(self.part.plan)
+        return fingerprint(self.work.judge.plan)
 
     def need_same(self, stored: dict[str, Any]) -> None:
         """Fail with the difference unless the stored plan is this one."""
-        need_same(stored, self.part.plan)
+        need_same(stored, self.work.judge.plan)
 
     def bucket(self) -> SpillBucket:
         """A bucket that has seen nothing."""
-        return SpillBucket(self.part, self.budget)
+        return SpillBucket(self.work, self.budget)
 
 
 class SpillBucket:
@@ -115,12 +114,12 @@ class SpillBucket:
 
     reusable = False
 
-    def __init__(self, part: Part, budget: Budget) -> None:
-        self._part, self._budget = part, budget
-        self._plan: Plan = part.plan
+    def __init__(self, work: Work, budget: Budget) -> None:
+        self._work, self._part, self._budget = work, work.judge, budget
+        self._plan: Plan = work.judge.plan
         self._operator: SpillOperator | None = None
         self._choice: SpillChoice | None = None
-        self._progress = Progress(part.plan.stream)
+        self._progress = Progress(self._plan.stream)
         self._media: list[StateMedium] = []
         self._pages: Any = None
         self._stores: list[dict[str, Any]] = []
@@ -154,7 +153,11 @@ class SpillBucket:
             taken = self._operator.take(batch, time, bound)
             tables = self._operator.answer(taken, before, bound)
             share_budget(self._operator, self._budget)
-        answers = sum(table.num_rows for some in tables.values() for table in some)
+        if self._work.strays:
+            stream, strays = self._work.stream, received.payloads.get(1, [])
+            cutoff = self._part.cutoff(before)
+            tables |= sort_strays(stream, self._work.strays, strays, cutoff, limit)[0]
+        answers = rows_in(tables, self._work.strays)
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
         return tagged(tables, notes)
 
