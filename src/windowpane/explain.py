@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from windowpane.plan.fingerprint import identity
+from windowpane.plan.identity import identity
 from windowpane.plan.nodes import AnyAggregate, Plan, Stream
 from windowpane.planner.choose import Decision, decisions
 from windowpane.planner.compile import compile_plan

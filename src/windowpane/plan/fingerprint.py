@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from windowpane.plan.identity import identity
 from windowpane.plan.nodes import Plan, Stream, WindowQuery
 from windowpane.values.errors import BadState
 
@@ -14,16 +15,6 @@ Fingerprint = dict[str, Any]
 def fingerprint(plan: Plan) -> Fingerprint:
     """The stream and the queries, each part as text; equal for plans that can share state."""
     return {"stream": _stream(plan.stream), "queries": {query.name: _query(query) for query in plan.queries}}
-
-
-def identity(value: object) -> str:
-    """A value as text; a user's class without a repr of its own is known by its name and its attributes."""
-    if isinstance(value, tuple):
-        return f"({', '.join(identity(part) for part in value)})"
-    if type(value).__repr__ is not object.__repr__:
-        return repr(value)
-    fields = ", ".join(f"{name}={identity(part)}" for name, part in sorted(vars(value).items()))
-    return f"{type(value).__module__}.{type(value).__qualname__}({fields})"
 
 
 def _stream(stream: Stream) -> dict[str, str]:
