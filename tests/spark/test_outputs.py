@@ -11,6 +11,7 @@ import windowpane as wp
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.errors import BadQuery
 from windowpane.spark import counts_of, finish, punctuate
+from windowpane.spark.run import Wanted
 
 SECOND = 1_000_000
 
@@ -179,7 +180,9 @@ def test_conditions_and_computed_columns_run_in_catalyst(spark, tmp_path):
     ("build", "message"),
     [
         (lambda q: wp.stream(q, time="window_start"), "progresses on 'window_end'"),
-        (lambda q: wp.stream(q, time="window_end", delay="1 s"), "has the punctuation of its query"),
+        (lambda q: wp.stream(q, time="window_end", delay="1 s"), "has the punctuation and the columns of its query"),
+        (lambda q: wp.stream(q, time="window_end", lateness=5, max_ahead=7), "Leave lateness and max_ahead"),
+        (lambda q: wp.stream(q, time="window_end", schema=events(n=2).schema), "Leave schema out"),
         (lambda q: q.to_spark(), "no Spark DataFrame"),
     ],
 )
@@ -187,6 +190,23 @@ def test_what_cannot_be_is_an_error(build, message):
     query = stream_of(None).window(wp.tumbling("1 s")).agg(wp.count())
     with pytest.raises(BadQuery, match=message):
         build(query)
+
+
+@pytest.mark.parametrize("buckets", [0, -1, 2.0, True, "2"])
+def test_a_number_of_buckets_that_is_none_is_an_error(buckets):
+    with pytest.raises(BadQuery, match=f"buckets is {buckets!r}. Give a whole number above 0"):
+        Wanted(buckets=buckets)
+
+
+def test_conditions_between_two_queries_on_spark_are_refused(spark):
+    frame = spark.createDataFrame([], "ts timestamp, k string")
+    query = wp.stream(frame, time="ts", keys="k").window(wp.tumbling("1 s")).agg(n=wp.count())
+    answers = wp.stream(query, time="window_end")
+    for change in (lambda: answers.where("n > 5"), lambda: answers.select("window_end", m="n * 2")):
+        with pytest.raises(BadQuery, match="cannot be put between two queries on Spark"):
+            change()
+    with pytest.raises(BadQuery, match="a Spark DataFrame has its own schema"):
+        wp.stream(frame, time="ts", schema=events(n=2).schema)
 
 
 def test_revised_and_counted_answers_are_no_stream():

@@ -71,12 +71,18 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     if punctuation is not None:
         need_policy("punctuation", punctuation)
     if isinstance(source, Query):
-        if delay is not None or punctuation is not None:
+        own = {"delay": delay, "punctuation": punctuation, "lateness": lateness or None, "schema": schema}
+        own["max_ahead"] = None if max_ahead == _UNSET else max_ahead
+        given = [option for option, value in own.items() if value is not None]
+        if given:
             raise BadQuery(
-                "a stream of answers has the punctuation of its query. Leave delay and punctuation out."
+                f"a stream of answers has the punctuation and the columns of its query. "
+                f"Leave {' and '.join(given)} out."
             )
         return _chained(source, time, keys, ties, name)
     foreign = FOREIGN.get(type(source).__module__.split(".")[0])
+    if foreign is not None and schema is not None:
+        raise BadQuery("a Spark DataFrame has its own schema. Leave schema out, or cast its columns first.")
     if foreign is not None:
         schema, batches = foreign().schema_of(source), None
     else:
@@ -151,6 +157,7 @@ class StreamBuilder:
         """
         if self.source.foreign is not None:
             return replace(self, source=Source(None, self.source.foreign.where(condition)))
+        self._need_rows("where")
         if not isinstance(condition, pc.Expression):
             raise BadQuery(
                 f"where({condition!r}): in this process give an expression: pyarrow.compute.field('x') > 0."
@@ -168,6 +175,7 @@ class StreamBuilder:
             frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
             source = Source(None, frame)
         else:
+            self._need_rows("select")
             for name, expression in computed.items():
                 if not isinstance(expression, pc.Expression):
                     raise BadQuery(
@@ -184,6 +192,14 @@ class StreamBuilder:
         check(Plan(node, ()))
         check_types(node)
         return StreamBuilder(node, source)
+
+    def _need_rows(self, what: str) -> None:
+        """Fail where the rows are answers that Spark gives: they never are a frame of their own."""
+        if self.source.on_spark:
+            raise BadQuery(
+                f"{what}() cannot be put between two queries on Spark. Put it before the first query, or on "
+                "the answers of the second."
+            )
 
     def _plain_source(self) -> Iterator[pa.RecordBatch]:
         """The batches, read when the run reads them."""

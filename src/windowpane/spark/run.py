@@ -47,6 +47,11 @@ class Wanted:
     answers: bool = True
     strays: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        given: object = self.buckets
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+            raise BadQuery(f"buckets is {given!r}. Give a whole number above 0: into how many shares to cut.")
+
 
 @dataclass(frozen=True)
 class WindowProgram:
