@@ -21,10 +21,12 @@ import pyarrow as pa
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.core.upstream.staleness import mean_of
 from windowpane.local.rows import codes_of
 from windowpane.values.errors import QueueClosed, WrongType, unknown_column
 from windowpane.values.freshness import Policy
 
+_MANY = 1024
 Key = str | Sequence[str] | Callable[[Any], Hashable]
 
 
@@ -33,13 +35,15 @@ class Freshness:
     """How stale the results are, in seconds, averaged over the time since the queue was made.
 
     Attributes:
-        keys: every key that was put.
+        keys: every key that was put and is not forgotten.
         queue: for each key, how long its oldest unserved update has been waiting, on average.
         application: for each key, how far its last delivered result is behind, on average.
         puts: how many tuples were put.
         gets: how many were got.
         lost: how many were overwritten by newer ones or shed.
         waiting: how many wait now.
+        forgotten: of the keys that were forgotten, how many and the sums of their staleness (queue,
+            application); the averages count them.
     """
 
     keys: tuple[Hashable, ...]
@@ -49,16 +53,17 @@ class Freshness:
     gets: int
     lost: int
     waiting: int
+    forgotten: tuple[int, float, float] = (0, 0.0, 0.0)
 
     @property
     def average_queue(self) -> float:
         """Queue staleness averaged over the keys."""
-        return float(self.queue.mean()) if len(self.queue) else 0.0
+        return mean_of(self.queue, self.forgotten[0], self.forgotten[1])
 
     @property
     def average_application(self) -> float:
         """Application staleness averaged over the keys: what the policies are there to lower."""
-        return float(self.application.mean()) if len(self.application) else 0.0
+        return mean_of(self.application, self.forgotten[0], self.forgotten[2])
 
     def of(self, key: Hashable) -> float:
         """The average application staleness of one key."""
@@ -73,6 +78,8 @@ class UpdateQueue:
         policy: `freshest`, `in_place`, `linecutting`, `fifo`, or, keeping all tuples, `append` and `shed`.
         cost: the seconds that the consumer needs for a tuple, as a first guess; it is measured.
         clock: where the time comes from, in seconds that never go back; by default the system's.
+        forget: after how many seconds without an update a key that does not wait is forgotten, with what was
+            learned of it, so that memory is bounded by the keys of that time.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class UpdateQueue:
         *,
         cost: float = 0.001,
         clock: Callable[[], float] | None = None,
+        forget: float = 3600.0,
     ) -> None:
         self._key = key
         self._columns = () if callable(key) else (key,) if isinstance(key, str) else tuple(key)
@@ -95,6 +103,7 @@ class UpdateQueue:
         self._held: Ints = np.empty(0, np.int64)
         self._got_at = 0.0
         self._closed = False
+        self._forget, self._look_at, self._many = forget, self._clock() + forget, _MANY
 
     def __len__(self) -> int:
         """How many tuples wait."""
@@ -165,7 +174,7 @@ class UpdateQueue:
         with self._changed:
             found = self._queue.staleness(self._clock())
             counts = (self._puts, self._gets, self._lost, len(self._queue))
-            return Freshness(tuple(self._ids), found.queue, found.application, *counts)
+            return Freshness(tuple(self._ids), found.queue, found.application, *counts, found.forgotten)
 
     def close(self) -> None:
         """No more tuples will be put; the consumer gets what is left, then `QueueClosed`."""
@@ -193,6 +202,7 @@ class UpdateQueue:
             if self._closed:
                 raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
             now = self._clock()
+            self._forget_idle(now)
             ids = np.array([self._id_of(key) for key in keys], np.int64)[codes]
             rows = np.arange(self._rows, self._rows + len(ids))
             self._rows += len(ids)
@@ -212,11 +222,24 @@ class UpdateQueue:
                 self._items.update(zip(ids[newest].tolist(), _listed(items, newest), strict=True))
             self._changed.notify()
 
+    def _forget_idle(self, now: float) -> None:
+        """Forget keys that were idle for long; looked for now and then, and whenever keys have doubled."""
+        if now < self._look_at and len(self._ids) < self._many:
+            return
+        idle = self._queue.idle(now - self._forget)
+        idle[self._held] = False
+        if np.count_nonzero(idle) * 4 >= len(idle) > 0:
+            self._queue.keep(~idle, now)
+            place = np.cumsum(~idle) - 1
+            if not self._queue.policy.keeps_all:
+                self._items = {int(place[key]): item for key, item in self._items.items()}
+            self._held = place[self._held]
+            left = [key for key, gone in zip(self._ids, idle.tolist(), strict=False) if not gone]
+            self._ids = {key: number for number, key in enumerate(left)}
+        self._look_at, self._many = now + self._forget / 4, max(2 * len(self._ids), _MANY)
+
     def _id_of(self, key: Hashable) -> int:
-        # One NaN for all of them: a dictionary finds it by identity.
-        return self._ids.setdefault(
-            math.nan if isinstance(key, float) and math.isnan(key) else key, len(self._ids)
-        )
+        return self._ids.setdefault(_one_nan(key), len(self._ids))
 
     def _deliver(self) -> None:
         held, self._held = self._held, np.empty(0, np.int64)
@@ -224,6 +247,13 @@ class UpdateQueue:
             now = self._clock()
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
+
+
+def _one_nan(key: Hashable) -> Hashable:
+    """The key with one NaN for all of them: a dictionary finds it by identity."""
+    if isinstance(key, tuple):
+        return tuple(_one_nan(part) for part in key)
+    return math.nan if isinstance(key, float) and math.isnan(key) else key
 
 
 def _listed(items: Any, at: Ints | None) -> list[Any]:

@@ -46,6 +46,8 @@ class Tournament(NamedTuple):
     stack: Ints
     looked: Ints
     """How many keys were looked at so far (one number)."""
+    stamps: Ints
+    """The last batch in which each key was touched; at the end, how many batches there were."""
 
 
 def tournament(keys: int) -> Tournament:
@@ -56,6 +58,7 @@ def tournament(keys: int) -> Tournament:
         np.full(2 * leaves, np.inf),
         np.zeros(4 * (leaves.bit_length() + 1), np.int64),
         np.zeros(1, np.int64),
+        np.zeros(leaves + 1, np.int64),
     )
 
 

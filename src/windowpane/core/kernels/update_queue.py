@@ -20,7 +20,9 @@ FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
 ORDER, WAITING, COST, BEGAN, MEASURED, NOW = 0, 1, 2, 3, 4, 5
 # How much work comes for each unit of time, when the last of it came, and how long such pauses are.
 LOAD, CAME, PAUSE = 6, 7, 8
-TOTALS = 9
+# Keys that were forgotten: how many, and their staleness of both kinds, integrated over time.
+FORGOTTEN, QUEUE_AREA, APPLICATION_AREA = 9, 10, 11
+TOTALS = 12
 LEARN = 0.1
 """How much a new cost counts against what was known."""
 _INF = np.inf
@@ -185,12 +187,13 @@ def learn_many(queue: Queue, ids: Ints, costs: Floats) -> None:
 def arrive_many(queue: Queue, policy: int, ids: Ints, times: Floats, rows: Ints) -> None:
     """A batch of updates in arrival order; each key enters the tournament once, however often it updates."""
     touched = np.empty(len(ids), np.int64)
-    changed = np.zeros(len(queue.keys.row), np.bool_)
+    stamps = queue.tree.stamps
+    stamps[-1] += 1
     count = 0
     for i in range(len(ids)):
         key = ids[i]
-        if arrive(queue, policy, key, times[i], rows[i]) and not changed[key]:
-            changed[key] = True
+        if arrive(queue, policy, key, times[i], rows[i]) and stamps[key] != stamps[-1]:
+            stamps[key] = stamps[-1]
             touched[count] = key
             count += 1
     for i in range(count):

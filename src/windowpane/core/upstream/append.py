@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from windowpane.core.arrays import Floats, Ints, Values
+from windowpane.core.arrays import Bools, Floats, Ints, Values
 from windowpane.core.kernels import append_queue as steps
 from windowpane.core.kernels import update_queue as shared
 from windowpane.core.upstream.queue import KeyQueue, Taken, new_queue, widened
-from windowpane.core.upstream.staleness import Staleness, staleness_of
+from windowpane.core.upstream.staleness import Staleness, forget, staleness_of
 from windowpane.values.freshness import Policy, policy_of
 
 HEADROOM = 0.95
@@ -83,6 +83,20 @@ class AppendQueue:
     def learn(self, ids: Ints, costs: Floats) -> None:
         """What processing these keys took; it tells how much must be shed."""
         shared.learn_many(self._queue, ids, costs)
+
+    def idle(self, since: float) -> Bools:
+        """By key id: whether no tuple of the key is in the line, and none came since a time."""
+        keys = self._queue.keys[: self._count]
+        return np.asarray((self._last[: self._count] < 0) & (keys.arrived < since))
+
+    def keep(self, live: Bools, now: float) -> None:
+        """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
+        forget(self._queue.keys, self._queue.totals, ~live, now)
+        arrays = self.arrays()
+        by_key = {name: arrays[name][live] for name in (*(self._queue.keys.dtype.names or ()), "last")}
+        ids = (np.cumsum(live) - 1)[arrays["line ids"]]
+        made = AppendQueue.restore(self.policy, arrays | by_key | {"line ids": ids})
+        self._count, self._queue, self._last, self._line = made._count, made._queue, made._last, made._line
 
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Floats, Ints, Values
+from windowpane.core.arrays import Bools, Floats, Ints, Values
 from windowpane.core.kernels import update_queue as steps
 from windowpane.core.kernels.habits import new_habits
 from windowpane.core.kernels.kinetic import RANKS, build, tournament
-from windowpane.core.upstream.staleness import Staleness, staleness_of
+from windowpane.core.upstream.staleness import Staleness, forget, staleness_of
 from windowpane.values.errors import BadQuery, BadState
 from windowpane.values.freshness import Policy, policy_of
 
@@ -122,6 +122,21 @@ class KeyQueue:
     def oldest(self) -> float:
         """Since when the key waits that waits longest; infinity where none does."""
         return float(self._queue.keys.first[: self._count].min(initial=np.inf))
+
+    def idle(self, since: float) -> Bools:
+        """By key id: whether nothing of the key waits or is being processed, or came since a time."""
+        keys = self._queue.keys[: self._count]
+        return np.asarray((keys.first == np.inf) & (keys.pending == np.inf) & (keys.arrived < since))
+
+    def keep(self, live: Bools, now: float) -> None:
+        """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
+        forget(self._queue.keys, self._queue.totals, ~live, now)
+        arrays = self.arrays()
+        by_key = {name: arrays[name][live] for name, _ in _by_key(self._queue)}
+        looked = self._queue.tree.looked
+        made = KeyQueue.restore(self.policy, arrays | by_key)
+        self._count = made._count
+        self._queue = made._queue._replace(tree=made._queue.tree._replace(looked=looked))
 
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""

@@ -10,27 +10,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Floats
-from windowpane.core.kernels.update_queue import MEASURED, Keys
+from windowpane.core.arrays import Bools, Floats
+from windowpane.core.kernels.update_queue import APPLICATION_AREA, FORGOTTEN, MEASURED, QUEUE_AREA, Keys
 
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """Average staleness over a span of time, by key id; in the unit of the times."""
+    """Average staleness over a span of time, by key id; in the unit of the times.
+
+    `forgotten` is of keys that have no id any more: how many, and the sums of their averages.
+    """
 
     queue: Floats
     application: Floats
     span: float
+    forgotten: tuple[int, float, float] = (0, 0.0, 0.0)
 
     @property
     def average_queue(self) -> float:
         """Queue staleness averaged over the keys."""
-        return float(self.queue.mean()) if len(self.queue) else 0.0
+        return mean_of(self.queue, self.forgotten[0], self.forgotten[1])
 
     @property
     def average_application(self) -> float:
         """Application staleness averaged over the keys."""
-        return float(self.application.mean()) if len(self.application) else 0.0
+        return mean_of(self.application, self.forgotten[0], self.forgotten[2])
+
+
+def mean_of(by_key: Floats, others: int, total: float) -> float:
+    """The mean over keys and over some others, of which the sum is known."""
+    count = len(by_key) + others
+    return (float(by_key.sum()) + total) / count if count else 0.0
 
 
 def staleness_of(keys: Keys, totals: Floats, count: int, now: float) -> Staleness:
@@ -45,7 +55,20 @@ def staleness_of(keys: Keys, totals: Floats, count: int, now: float) -> Stalenes
     application = keys.application_area[:count] + areas(
         keys.pending[:count], np.maximum(measured, keys.delivered[:count]), now
     )
-    return Staleness(queue / span, application / span, span)
+    gone = (
+        int(totals[FORGOTTEN]),
+        float(totals[QUEUE_AREA]) / span,
+        float(totals[APPLICATION_AREA]) / span,
+    )
+    return Staleness(queue / span, application / span, span, gone)
+
+
+def forget(keys: Keys, totals: Floats, gone: Bools, now: float) -> None:
+    """Count the staleness of keys that are forgotten now with that of all who were before."""
+    found = staleness_of(keys, totals, len(gone), now)
+    totals[FORGOTTEN] += np.count_nonzero(gone)
+    totals[QUEUE_AREA] += found.queue[gone].sum() * found.span
+    totals[APPLICATION_AREA] += found.application[gone].sum() * found.span
 
 
 def areas(since: Floats, counted: Floats, until: float) -> Floats:
