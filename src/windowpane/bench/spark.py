@@ -227,7 +227,7 @@ def _windowpane(source: Any, windows: tuple[tuple[int, int], ...]) -> list[Any]:
 
 
 def _cpu() -> tuple[float, float]:
-    """CPU seconds so far of the JVM, and of Python."""
+    """CPU seconds so far of the JVM, and of Python; those of workers that ended are told by their parents."""
     jvm = python = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:
@@ -235,8 +235,10 @@ def _cpu() -> tuple[float, float]:
             times, name = process.cpu_times(), process.name()
         except psutil.Error:
             continue
+        own, ended = times.user + times.system, times.children_user + times.children_system
         if "java" in name:
-            jvm += times.user + times.system
+            jvm += own
+            python += ended  # its daemons of Python workers
         else:
-            python += times.user + times.system
+            python += own + (ended if process.pid != me.pid else 0.0)
     return jvm, python

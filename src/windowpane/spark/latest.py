@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from windowpane.spark.fresh import STANDS_FOR, Fresh, Notes, QueueSpec, stalenes
 from windowpane.spark.outputs import Outputs, observed, output, tagged_ddl
 from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
-from windowpane.spark.processor import Processor
+from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
 from windowpane.spark.run import bucket_labels, schema_of
 from windowpane.spark.seen import Seen, watch_of
@@ -151,6 +151,7 @@ class LatestBucket:
 class LatestProgram:
     """Update queues in every bucket."""
 
+    paged: ClassVar[bool] = False
     stream: Stream
     specs: tuple[QueueSpec, ...]
     sharing: str
@@ -200,7 +201,7 @@ def latest_to_spark(
     token = uuid.uuid4().hex
     program = LatestProgram(stream, specs, f"over {len(labels)} buckets by {specs[0].keys}")
     answers = packed.groupBy("bucket").transformWithStateInPandas(
-        Processor(program, token), _DDL, "append", "none"
+        processor(program, token), _DDL, "append", "none"
     )
     return Outputs(observed(answers, token[:8], _SUMMED, _LARGEST), schemas)
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.spark.envelope import read_batches
+from windowpane.spark.worker import settled
 
 COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead")
 SUMMED = ("answers", *COUNTS, "state_bytes")
@@ -67,6 +68,7 @@ def _opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for payload in batch.column(0):
             yield from read_batches(payload.as_py())
+    settled()
 
 
 def output(frame: DataFrame, name: str, schema: StructType) -> DataFrame:

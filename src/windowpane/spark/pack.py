@@ -16,6 +16,7 @@ from windowpane.spark.envelope import SEEN, envelopes, write_batch
 from windowpane.spark.fold import Folder
 from windowpane.spark.parts import Part
 from windowpane.spark.seen import Seen, Watch
+from windowpane.spark.worker import settled
 
 _ROWS = 1 << 17
 """Rows handled at once: Spark's own batches of 10,000 are gathered up to this."""
@@ -59,6 +60,7 @@ class Packer:
         for sender in senders:
             yield from sender.end()
         yield announced(seen, self.labels)
+        settled()
 
 
 class Sender:

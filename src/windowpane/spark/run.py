@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,9 +23,10 @@ from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
 from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output
 from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
-from windowpane.spark.processor import Processor, Program
+from windowpane.spark.processor import processor
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.spill import SpillProgram
+from windowpane.spark.stored import Program
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat
 from windowpane.values.sizes import Memory, budget_of
@@ -57,6 +58,7 @@ class Wanted:
 class WindowProgram:
     """Windows of a plan in every bucket."""
 
+    paged: ClassVar[bool] = False
     plan: Plan
     work: Work
     sharing: str
@@ -155,8 +157,8 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     program: Program = WindowProgram(known, work, packer.sharing())
     if wanted.memory is not None and wanted.answers:
         program = SpillProgram(work, budget_of(wanted.memory), packer.sharing())
-    processor = Processor(program, token)
-    answers = packed.groupBy("bucket").transformWithStateInPandas(processor, TAGGED_DDL, "append", "none")
+    run = processor(program, token)
+    answers = packed.groupBy("bucket").transformWithStateInPandas(run, TAGGED_DDL, "append", "none")
     return observed(answers, token[:8])
 
 

@@ -25,6 +25,13 @@ DEFAULTS = {
     ),
     # a micro-batch writes what changed, not a snapshot of the whole store
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # the default manager runs a program (readlink, chmod) several times for every file it writes locally
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # else the size of the Arrow batch is computed anew for every row that is sent to Python
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
     "spark.sql.streaming.stopTimeout": "8s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

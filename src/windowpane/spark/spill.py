@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -92,6 +92,7 @@ class StateMedium:
 class SpillProgram:
     """Windows within a memory budget in every bucket; `strays` as of other buckets."""
 
+    paged: ClassVar[bool] = True
     work: Work
     budget: Budget
     sharing: str
