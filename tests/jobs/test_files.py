@@ -1,5 +1,7 @@
 """Micro-batches as directories that appear whole or not at all; a frame that writes like Spark stands in."""
 
+import bz2
+import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -114,3 +116,57 @@ def test_a_csv_file_has_no_two_columns_of_one_name(tmp_path):
     Publisher("parquet", tmp_path / "other").prepare(wrong)
     with pytest.raises(BadQuery, match="the answers have a column 'window_end'"):
         Publisher("csv", tmp_path / "out").prepare(wrong)
+
+
+class Texts(Frame):
+    """Writes these bytes as files of their names."""
+
+    def __init__(self, **files):
+        super().__init__()
+        self._files = files
+
+    def save(self, path):
+        Path(path).mkdir(parents=True)
+        for name, data in self._files.items():
+            (Path(path) / name.replace("_", ".")).write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "empty", "full"),
+    [
+        ("csv", {"Header": "true"}, {"a_csv": b"k,n\n"}, {"b_csv": b"k,n\nx,1\n"}),
+        ("csv", {}, {"a_csv": b""}, {"b_csv": b"x,1\n"}),
+        (
+            "csv",
+            {"header": "true"},
+            {"a_csv_gz": gzip.compress(b"k,n\n")},
+            {"b_csv_gz": gzip.compress(b"k\nx\n")},
+        ),
+        (
+            "json",
+            {"header": "true"},
+            {"a_json_gz": gzip.compress(b"")},
+            {"b_json_gz": gzip.compress(b"{}\n")},
+        ),
+        ("json", {}, {"a_json_bz2": bz2.compress(b"")}, {"b_json_bz2": bz2.compress(b"{}\n")}),
+        ("csv", {"header": "true"}, {"a_csv_snappy": b""}, {"b_csv_snappy": b"no line ends here"}),
+    ],
+)
+def test_text_files_without_answers_are_not_published(tmp_path, form, options, empty, full):
+    """A file of nothing but a heading, or of nothing in compressed form, was taken for answers."""
+    files = Publisher(form, tmp_path / "out", options)
+    files.prepare(SCHEMA)
+    files.write(Texts(**empty), 0, "q")
+    assert not (tmp_path / "out" / "batch=0").exists()
+    files.write(Texts(**empty, **full), 1, "q")
+    (there,) = (tmp_path / "out" / "batch=1").iterdir()
+    assert there.read_bytes() == next(iter(full.values()))
+
+
+def test_a_heading_longer_than_a_piece_is_read_to_its_end(tmp_path):
+    files = Publisher("csv", tmp_path / "out", {"header": "true"})
+    files.prepare(SCHEMA)
+    heading = b"k," + b"n" * 100_000 + b"\n"
+    files.write(Texts(a_csv=heading), 0, "q")
+    files.write(Texts(a_csv=heading + b"x,1\n"), 1, "q")
+    assert [path.name for path in (tmp_path / "out").glob("batch=*")] == ["batch=1"]

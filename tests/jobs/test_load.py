@@ -305,3 +305,16 @@ checkpoint: s3://bucket/state
         BadJob, match=r"job\.yaml:5: checkpoint: trigger: drain needs a checkpoint on a local"
     ):
         load(tmp_path / "job.yaml")
+
+
+def test_answers_do_not_fit_into_text_files(tmp_path):
+    (tmp_path / "in").mkdir()
+    text = """\
+source: {format: text, path: in, schema: value string, select: "current_timestamp() as ts"}
+stream: {time: ts}
+query: {window: tumbling(1 s), aggregates: count()}
+sink: {format: text, path: out}
+"""
+    (tmp_path / "job.yaml").write_text(text, "utf-8")
+    with pytest.raises(BadJob, match=r"job\.yaml:4: sink\.format: a text file holds one column"):
+        load(tmp_path / "job.yaml")

@@ -180,7 +180,7 @@ def test_conditions_and_computed_columns_run_in_catalyst(spark, tmp_path):
     ("build", "message"),
     [
         (lambda q: wp.stream(q, time="window_start"), "progresses on 'window_end'"),
-        (lambda q: wp.stream(q, time="window_end", delay="1 s"), "has the punctuation and the columns of its query"),
+        (lambda q: wp.stream(q, time="window_end", delay="1 s"), "has the punctuation and the columns"),
         (lambda q: wp.stream(q, time="window_end", lateness=5, max_ahead=7), "Leave lateness and max_ahead"),
         (lambda q: wp.stream(q, time="window_end", schema=events(n=2).schema), "Leave schema out"),
         (lambda q: q.to_spark(), "no Spark DataFrame"),

@@ -13,7 +13,7 @@ from windowpane.jobs.job import Sink, Source
 from windowpane.values.errors import BadQuery
 from windowpane.values.paths import SCHEME
 
-FILES = ("parquet", "csv", "json", "orc", "text")
+FILES = ("parquet", "csv", "json", "orc")
 DATABASES = ("sqlite", "postgresql")
 DRIVERS = ("psycopg", "psycopg2")
 _SOURCE = ("format", "path", "schema", "options", "select", "where")
@@ -26,7 +26,7 @@ def read_source(node: Node, folder: Path) -> Source:
     fields = Fields(node, _SOURCE, "source: {format: parquet, path: a-directory}")
     form = text_of(fields.need("format"))
     path, schema, options = fields.text("path"), fields.text("schema"), fields.options("options")
-    if form in FILES:
+    if form in (*FILES, "text"):
         path = _existing(fields.need("path"), folder)
         if schema is None and form != "parquet":
             raise node.error(
@@ -74,6 +74,10 @@ def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:
     fields = Fields(node, _SINK, "sink: {format: parquet, path: a-directory}")
     form = text_of(fields.need("format"))
     path, options = fields.text("path"), fields.options("options")
+    if form == "text":
+        raise fields.need("format").error(
+            "a text file holds one column, and answers have several. Use csv or json."
+        )
     if form in FILES or form == "sqlite":
         path = resolved(text_of(fields.need("path")), folder)
     elif path is not None:

@@ -25,6 +25,8 @@ COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
 _OWNER = "_windowpane"
 _SPARKS = "_spark_metadata"
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""Compressed texts that can be looked into."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,18 @@ class Publisher:
         writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
         writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
         writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
-        if target.exists() or not _tidied(staged, self.format):
+        if target.exists() or not _tidied(staged, self.format, heads=self._heads):
             shutil.rmtree(staged)
             return
         _settle(staged)
         staged.rename(target)
         _sync(self.path)
+
+    @property
+    def _heads(self) -> bool:
+        """Whether files begin with the names of the columns."""
+        options = {name.lower(): value.lower() for name, value in self.options.items()}
+        return self.format == "csv" and options.get("header") == "true"
 
     def add(self, frame: Any) -> None:
         """Publish the answers of a batch job after those that are there."""
@@ -99,25 +107,39 @@ class Publisher:
             )
 
 
-def _tidied(folder: Path, form: str) -> bool:
+def _tidied(folder: Path, form: str, *, heads: bool) -> bool:
     """Remove all but files with rows; whether any is left."""
     found = False
     for file in list(_files(folder)):
-        if file.name.startswith(("_", ".")) or not _has_rows(file, form):
+        if file.name.startswith(("_", ".")) or not _has_rows(file, form, heads=heads):
             file.unlink()
         else:
             found = True
     return found
 
 
-def _has_rows(file: Path, form: str) -> bool:
+def _has_rows(file: Path, form: str, *, heads: bool) -> bool:
     match form:
         case "parquet":
             return bool(parquet.read_metadata(file).num_rows)
         case "orc":
             return bool(orc.ORCFile(file).nrows)
         case _:
-            return file.stat().st_size > 0
+            return _goes_on(file, after=int(heads))
+
+
+def _goes_on(file: Path, after: int) -> bool:
+    """Whether a text has anything after so many lines; if only Spark can read it, whether it has anything."""
+    codec = None if file.suffix in {".csv", ".json"} else _CODECS.get(file.suffix, "")
+    if codec == "":
+        return file.stat().st_size > 0
+    with pa.input_stream(file, compression=codec) as text:
+        while piece := text.read(1 << 16):
+            rest = piece.split(b"\n", after)
+            after -= len(rest) - 1
+            if not after and rest[-1]:
+                return True
+    return False
 
 
 def _files(folder: Path) -> Iterator[Path]:
