@@ -123,3 +123,19 @@ def test_a_row_that_any_query_leaves_out_is_late_whatever_their_order(fine_first
         assert sorted(pump.table("late")["t"].to_pylist()) == [12, 13]
         assert sum(pump.table("hundreds")["count"].to_pylist()) == len(table)
         assert sum(pump.table("tens")["count"].to_pylist()) == len(table) - late
+
+
+@pytest.mark.parametrize("window", [wp.rows(20), wp.per_row("1 s"), wp.last_rows(3, "5 s")], ids=repr)
+def test_a_column_that_orders_equal_times_spares_the_others(window):
+    """Without it the content of rows orders them, so that all columns are read."""
+    table = events().append_column("seq", [np.arange(2400)])
+    read = {}
+    for ties in ("seq", None):
+        stream = wp.stream(schema=table.schema, time="ts", keys="k", delay="2 s", ties=ties)
+        query = stream.window(window).agg(wp.count(), wp.last("v"))
+        (part,) = parts_of(query.plan)
+        read[ties] = set(part.plan.stream.columns)
+        batches = [table.slice(at, 600) for at in range(0, 2400, 600)]
+        seen, _ = pump(query.plan, batches, 3, 2)
+        assert answers(seen) == local(query, batches)
+    assert read == {"seq": {"ts", "k", "v", "seq"}, None: set(table.schema.names)}
