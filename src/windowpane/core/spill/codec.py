@@ -1,12 +1,11 @@
 """The block format: a header of 64 bytes and fixed-width columns, told whole or damaged by itself.
 
     bytes  field
-    0-3    magic `WPSB`
-    4-7    CRC-32 of all bytes after this field
+    0-3    magic `WPSB`                     4-7    rows in use
     8-9    version of the format            10-11  number of columns
     12-27  id of the store                  28-35  epoch: which life of the store wrote it
-    36-43  number of the block in its chain 44-47  rows in use
-    48-55  fingerprint of the columns       56-63  zero
+    36-43  number of the block in its chain 44-47  zero
+    48-55  fingerprint of the columns       56-63  checksum of all other bytes (`kernels/checksum.py`)
     64-    the columns one after the other, the widest first, each with room for `capacity` rows
 
 All numbers are little-endian. Text and binary values are not in blocks: a key or a text is an id into a
@@ -25,14 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from windowpane.core.arrays import Values
+from windowpane.core.kernels.checksum import checksum
 from windowpane.values.errors import BadQuery, BadState
 
-VERSION = 1
+VERSION = 2
 BLOCK_BYTES = 64 * 1024
 HEADER_BYTES = 64
 _MAGIC = b"WPSB"
-_HEADER = struct.Struct("<4sIHH16sQQIQ8x")
-_CRC_FROM = 8
+_HEADER = struct.Struct("<4sIHH16sQQ4xQQ")
+_CHECKSUM = struct.Struct("<Q")
+_CHECKSUM_AT = 56
 Buffer = npt.NDArray[np.uint8]
 """The bytes of one block."""
 _REMEDY = "Restore an older checkpoint, or run the query again."
@@ -102,10 +103,10 @@ class Stamp:
 def seal(buffer: Buffer, layout: BlockLayout, stamp: Stamp) -> None:
     """Write the header of a block whose columns are filled."""
     _HEADER.pack_into(
-        buffer.data, 0, _MAGIC, 0, VERSION, len(layout.columns), stamp.store, stamp.epoch, stamp.number,
-        stamp.rows, layout.fingerprint,
+        buffer.data, 0, _MAGIC, stamp.rows, VERSION, len(layout.columns), stamp.store, stamp.epoch,
+        stamp.number, layout.fingerprint, 0,
     )  # fmt: skip
-    struct.pack_into("<I", buffer.data, 4, zlib.crc32(buffer.data[_CRC_FROM:]))
+    _CHECKSUM.pack_into(buffer.data, _CHECKSUM_AT, checksum(buffer.view("<u8")))
 
 
 def verify(buffer: Buffer, layout: BlockLayout, expected: Stamp, where: str) -> None:
@@ -113,10 +114,10 @@ def verify(buffer: Buffer, layout: BlockLayout, expected: Stamp, where: str) -> 
     if len(buffer) != layout.block_bytes:
         raise damaged(where, f"it has {len(buffer)} of {layout.block_bytes} bytes")
     fields = _HEADER.unpack_from(buffer.data)
-    magic, crc, version, columns, store, epoch, number, rows, fingerprint = fields
+    magic, rows, version, columns, store, epoch, number, fingerprint, told = fields
     if magic != _MAGIC:
         raise damaged(where, "it does not begin as a block does")
-    if zlib.crc32(buffer.data[_CRC_FROM:]) != crc:
+    if checksum(buffer.view("<u8")) != told:
         raise damaged(where, "its bytes do not match its checksum")
     if version != VERSION:
         raise BadState(f"{where} has format {version}, but this windowpane reads format {VERSION}.")

@@ -19,7 +19,7 @@ from windowpane.core.spill.rolling import Rolling
 from windowpane.core.spill.shapes import Slices, SliceShape
 from windowpane.values.errors import BadState
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest"
 _OPEN = ("start", "key", "counts", "sums", "floats", "codes")
 
