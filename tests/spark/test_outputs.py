@@ -220,3 +220,18 @@ def test_answers_with_two_columns_of_one_name_are_no_stream():
     query = stream_of(None).window(wp.tumbling("1 s")).agg(window_end=wp.count())
     with pytest.raises(BadQuery, match="two columns 'window_end'"):
         wp.stream(query, time="window_end")
+
+
+def test_names_of_columns_may_hold_dots_and_quotes(spark):
+    table = events(n=300).rename_columns(["a.ts", "k`1", "v", "x.y", "m"])
+
+    def query(source, twice):
+        stream = wp.stream(source, time="a.ts", keys="k`1", delay="1 day").select(
+            "a.ts", "k`1", "x.y", d=twice
+        )
+        return stream.window(wp.tumbling("10 s")).agg(wp.sum("d"), largest=wp.max("x.y"))
+
+    import pyarrow.compute as pc
+
+    frame = query(spark.createDataFrame(table), "v * 2").to_spark()
+    assert rows(frame.toArrow()) == rows(query(table, pc.field("v") * 2).run().table)

@@ -82,12 +82,18 @@ def schema_of(frame: DataFrame) -> pa.Schema:
     return empty.toArrow().schema
 
 
+def named(frame: DataFrame, columns: Sequence[str]) -> list[str]:
+    """Columns as Spark takes their names, which may hold dots; what is no column stays as it is."""
+    known = set(frame.columns)
+    return ["`" + name.replace("`", "``") + "`" if name in known else name for name in columns]
+
+
 def selected(
     frame: DataFrame, columns: Sequence[str], computed: Mapping[str, Any]
 ) -> tuple[DataFrame, pa.Schema]:
     """Some columns of a frame and some computed from SQL texts or Columns; and the schema."""
     more = [(F.expr(e) if isinstance(e, str) else e).alias(name) for name, e in computed.items()]
-    chosen = frame.select(*columns, *more)
+    chosen = frame.select(*named(frame, columns), *more)
     return chosen, schema_of(chosen)
 
 
@@ -141,7 +147,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     # Late rows and rejects come whole; else Catalyst reads no column that no part does.
     columns = plan.stream.columns if wanted.strays else columns_of(parts)
     if read is None:
-        rows = rows.select(*columns)
+        rows, packer = _handed(rows, columns, packer)
     packed = rows.mapInArrow(packer, ENVELOPE_DDL)
     token = uuid.uuid4().hex
     if not rows.isStreaming:
@@ -160,6 +166,18 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     run = processor(program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(run, TAGGED_DDL, "append", "none")
     return observed(answers, token[:8])
+
+
+def _handed(rows: DataFrame, columns: Sequence[str], packer: Packer) -> tuple[DataFrame, Packer]:
+    """The columns that tasks read; Spark's mapInArrow takes names with dots apart, so these go by others."""
+    rows = rows.select(*named(rows, columns))
+    if not any(set(name) & {".", "`"} for name in columns):
+        return rows, packer
+
+    def read(batches: Iterable[pa.RecordBatch], _: Seen) -> Iterator[pa.RecordBatch]:
+        return (batch.rename_columns(list(columns)) for batch in batches)
+
+    return rows.toDF(*(f"c{i}" for i in range(len(columns)))), replace(packer, read=read)
 
 
 def _rows_of(source: Source, wanted: Wanted) -> tuple[DataFrame, Reader | None]:
