@@ -19,17 +19,18 @@ from windowpane.core.jit import HAVE_NUMBA, kernel
 Words = npt.NDArray[np.uint64]
 LANES = 8
 _FACTOR = 0x9E3779B97F4A7C15
-_P, _SHIFT = np.uint64(_FACTOR), np.uint64(29)
+_P, _SHIFT, _HALF = np.uint64(_FACTOR), np.uint64(29), np.uint64(32)
 
 
 @kernel
-def lanes_compiled(words: Words, out: Words) -> None:
-    """The lanes of whole rows of words."""
+def compiled(words: Words) -> np.uint64:
+    """The checksum, compiled."""
+    whole = len(words) // LANES * LANES
     a, b, c, d = words[0], words[1], words[2], words[3]
     e, f, g, h = words[4], words[5], words[6], np.uint64(0)
     a, b, c, d = a ^ (a >> _SHIFT), b ^ (b >> _SHIFT), c ^ (c >> _SHIFT), d ^ (d >> _SHIFT)
     e, f, g = e ^ (e >> _SHIFT), f ^ (f >> _SHIFT), g ^ (g >> _SHIFT)
-    for i in range(LANES, len(words), LANES):
+    for i in range(LANES, whole, LANES):
         a = a * _P + (words[i] ^ (words[i] >> _SHIFT))
         b = b * _P + (words[i + 1] ^ (words[i + 1] >> _SHIFT))
         c = c * _P + (words[i + 2] ^ (words[i + 2] >> _SHIFT))
@@ -38,8 +39,14 @@ def lanes_compiled(words: Words, out: Words) -> None:
         f = f * _P + (words[i + 5] ^ (words[i + 5] >> _SHIFT))
         g = g * _P + (words[i + 6] ^ (words[i + 6] >> _SHIFT))
         h = h * _P + (words[i + 7] ^ (words[i + 7] >> _SHIFT))
-    out[0], out[1], out[2], out[3] = a, b, c, d
-    out[4], out[5], out[6], out[7] = e, f, g, h
+    total = np.uint64(len(words))
+    for lane in (a, b, c, d, e, f, g, h):
+        total = (total ^ lane) * _P
+        total ^= total >> _HALF
+    for i in range(whole, len(words)):
+        total = (total ^ words[i]) * _P
+        total ^= total >> _HALF
+    return total
 
 
 @cache
@@ -51,24 +58,22 @@ def _powers(rows: int) -> Words:
     return powers
 
 
-def lanes_plain(words: Words, out: Words) -> None:
-    """The same without Numba: the sum of words times powers of the factor."""
-    table = words.reshape(-1, LANES)
+def plain(words: Words) -> int:
+    """The same without Numba: a lane is the sum of its words times powers of the factor."""
+    whole = len(words) // LANES * LANES
+    table = words[:whole].reshape(-1, LANES)
     terms = (table ^ (table >> _SHIFT)) * _powers(len(table))[:, None]
     terms[0, LANES - 1] = 0
-    out[:] = terms.sum(axis=0)
+    total = len(words)
+    for word in (*terms.sum(axis=0).tolist(), *words[whole:].tolist()):
+        total = (total ^ word) * _FACTOR % 2**64
+        total ^= total >> 32
+    return total
 
 
-_lanes = lanes_compiled if HAVE_NUMBA else lanes_plain
+_chosen = compiled if HAVE_NUMBA else plain
 
 
 def checksum(words: Words) -> int:
     """The checksum of a block, given as words of which the first row is its header."""
-    lanes = np.empty(LANES, np.uint64)
-    whole = len(words) // LANES * LANES
-    _lanes(words[:whole], lanes)
-    total = len(words)
-    for word in (*lanes.tolist(), *words[whole:].tolist()):
-        total = (total ^ word) * _FACTOR % 2**64
-        total ^= total >> 32
-    return total
+    return int(_chosen(words))

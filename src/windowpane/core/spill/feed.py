@@ -60,7 +60,7 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Answers:
-    """The sums of answers: one column each; `floats[s]` is a nearest float and what is left of it."""
+    """The sums of answers: one column each; `floats[s]` is a nearest float and, if paired, what is left."""
 
     counts: Ints
     sums: Ints

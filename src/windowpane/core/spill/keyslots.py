@@ -63,7 +63,7 @@ class KeySlots:
         self.id_of[stay] = place[self.id_of[stay]]
         self._free += sorted(gone.tolist())
 
-    def ids(self, slots: Ints) -> Ints:
+    def ids(self, slots: Small) -> Ints:
         """The index's ids of keys by their numbers."""
         return self.id_of[slots]
 

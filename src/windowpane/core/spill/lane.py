@@ -9,6 +9,7 @@ import numpy as np
 
 from windowpane.core.arrays import NEVER, Ints, Tuples
 from windowpane.core.closing import MOST_STEPS
+from windowpane.core.kernels.rolling import Small
 from windowpane.core.spill.feed import Answers
 from windowpane.core.spill.rolling import Found, Rolling
 from windowpane.core.spill.shapes import TIME, Shape, Slices
@@ -55,7 +56,7 @@ class Answered:
 
     span: Span
     grouping: int
-    key: Ints
+    key: Small
     start: Ints
     end: Ints
     answers: Answers
@@ -128,7 +129,7 @@ class Lane:
         time = columns[_TIME_AT]
         if len(time):
             slider.last = int(time[-1])
-        pieces: dict[int, list[tuple[int, Found]]] = {g: [] for g in slider.sums}
+        found = {g: Found(sums.feed, len(time) if span.own else 0) for g, sums in slider.sums.items()}
         most = len(high) if span.own else self._most_points(slider, columns)
         a = p = 0
         while p < len(high):
@@ -147,10 +148,10 @@ class Lane:
             arrived = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             taken = self.shape.flows(gone, slider.sums)
             for g, sums in slider.sums.items():
-                pieces[g].append((p, sums.slide(arrived[g], taken[g], high[p:until], low[p:until])))
+                sums.slide(arrived[g], taken[g], high[p:until], low[p:until], found[g])
             a, p = end, until
         self._add(slider, columns, a, len(time))
-        return [_joined(span, g, found, high) for g, found in pieces.items() if found]
+        return [_answered(span, g, each) for g, each in found.items() if each.n]
 
     def _most_points(self, slider: Slider, columns: Columns) -> int:
         """Points of one call, so that the answers for all keys stay few."""
@@ -168,7 +169,7 @@ class Lane:
             end = min(len(columns[0]), a + self._at_once)
             flows = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             for g, sums in slider.sums.items():
-                sums.slide(flows[g], flows[g].part(0, 0), none, none)
+                sums.slide(flows[g], flows[g].part(0, 0), none, none, Found(sums.feed, 0))
             a = end
         return a
 
@@ -244,17 +245,6 @@ def points(span: Span, last: int | None, time: Ints, before: int, bound: int) ->
     return ends, ends - span.size
 
 
-def _joined(span: Span, grouping: int, found: list[tuple[int, Found]], high: Ints) -> Answered:
-    key = np.concatenate([f.key for _, f in found])
-    end = high[np.concatenate([f.point + p for p, f in found])]
-    if span.slide == 0:
-        end = end - 1
-    answers = found[0][1].answers
-    if len(found) > 1:
-        answers = Answers(
-            np.concatenate([f.answers.counts for _, f in found], axis=1),
-            np.concatenate([f.answers.sums for _, f in found], axis=2),
-            np.concatenate([f.answers.floats for _, f in found], axis=2),
-            np.concatenate([f.answers.codes for _, f in found], axis=1),
-        )
-    return Answered(span, grouping, key, end - span.size, end, answers)
+def _answered(span: Span, grouping: int, found: Found) -> Answered:
+    end = found.end - 1 if span.slide == 0 else found.end
+    return Answered(span, grouping, found.key, end - span.size, end, found.answers)

@@ -33,13 +33,50 @@ class Flow:
         return Flow(self.time[low:high], self.key[low:high], self.lifted.part(low, high))
 
 
-@dataclass(frozen=True)
 class Found:
-    """Answers: for which key and point."""
+    """Answers as they are found: for which key and end, and of what sums. One table for many calls."""
 
-    key: Ints
-    point: Ints
-    answers: Answers
+    __slots__ = ("_arrays", "_feed", "n")
+
+    def __init__(self, feed: Feed, room: int) -> None:
+        self._feed, self.n = feed, 0
+        self._arrays = self._fresh(room)
+
+    def _fresh(self, room: int) -> tuple[Values, ...]:
+        feed = self._feed
+        return (
+            np.empty(room, np.int32),
+            np.empty(room, np.int64),
+            np.empty((len(feed.counts), room), np.int64),
+            np.empty((len(feed.sums), 2, room), np.int64),
+            np.empty((len(feed.floats), 1 + feed.paired, room), np.float64),
+            np.empty((len(feed.extremes), room), np.int64),
+        )
+
+    def make_room(self, more: int) -> tuple[Values, ...]:
+        """The arrays, with room for so many more."""
+        have = len(self._arrays[0])
+        if self.n + more > have:
+            old, self._arrays = self._arrays, self._fresh(max(self.n + more, have * 3 // 2))
+            for mine, theirs in zip(self._arrays, old, strict=True):
+                mine[..., : self.n] = theirs[..., : self.n]
+        return self._arrays
+
+    @property
+    def key(self) -> Small:
+        """The keys."""
+        return self._arrays[0][: self.n]
+
+    @property
+    def end(self) -> Ints:
+        """Where the windows end."""
+        return self._arrays[1][: self.n]
+
+    @property
+    def answers(self) -> Answers:
+        """The sums."""
+        counts, sums, floats, codes = (array[..., : self.n] for array in self._arrays[2:])
+        return Answers(counts, sums, floats, codes)
 
 
 class Rolling:
@@ -110,8 +147,8 @@ class Rolling:
             for name in _BY_NODE:
                 setattr(self, name, _grown(getattr(self, name), size))
 
-    def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints) -> Found:
-        """Add the arrivals, take out the expired, and answer every `[low, high)` on the way."""
+    def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints, found: Found) -> None:
+        """Add the arrivals, take out the expired, and put the answer of every `[low, high)` on the way."""
         feed, fresh = self.feed, len(arrivals)
         n_keys = int(arrivals.key.max(initial=-1)) + 1
         self.make_room(n_keys, fresh)
@@ -119,27 +156,20 @@ class Rolling:
         if self._changes >= MOST:
             carry_all(self.chunks.reshape(-1), self.spans.reshape(-1))
             self._changes = 0
-        room = fresh if self.own else len(high) * self.most_active(n_keys, fresh)
+        out = found.make_room(fresh if self.own else len(high) * self.most_active(n_keys, fresh))
         self._keys = max(self._keys, n_keys)
-        out_key, out_point = np.empty(room, np.int32), np.empty(room, np.int32)
-        counts = np.empty((len(feed.counts), room), np.int64)
-        sums = np.empty((len(feed.sums), 2, room), np.int64)
-        floats = np.zeros((len(feed.floats), 2, room), np.float64)
-        codes = np.empty((len(feed.extremes), room), np.int64)
         a, e = arrivals.lifted, expired.lifted
-        n = roll(
+        found.n = roll(
             arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has,
             expired.time, expired.key, e.ints, e.bits,
-            high, low, self.own,
+            high, low, self.own, found.n,
             self.target, feed.largest, feed.paired,
             self.state, self.counts, self.sums,
             self.chunks.reshape(-1), self.spans.reshape(-1), self.specials.reshape(-1),
             self.rows, self.active, self.place, self.stamp,
             self.queue, self.links, self.nodes,
-            out_key, out_point, counts, sums, floats, codes,
+            *out,
         )  # fmt: skip
-        answers = Answers(counts[:, :n], sums[:, :, :n], floats[:, :, :n], codes[:, :n])
-        return Found(out_key[:n].astype(np.int64), out_point[:n].astype(np.int64), answers)
 
     def arrays(self) -> dict[str, Values]:
         """All state as flat arrays."""
