@@ -28,4 +28,4 @@ def test_no_key_starves_after_such_a_stream():
     queue.enqueue(np.array([10]), np.array([40.0]))
     taken = queue.take(500.0)
     assert sorted(taken.ids.tolist()) == list(range(11))
-    assert np.isfinite(queue.arrays()["square"]).all()
+    assert np.isfinite(queue._queue.ranks["square"]).all()

@@ -165,12 +165,16 @@ class KeyIndex:
                 self._append(kept)
         return remap
 
-    def blocks(self) -> dict[str, bytes]:
-        """The keys as Arrow IPC, `BLOCK` keys each; a block changes only while it fills, or by `compact`."""
+    def blocks(self, first: int = 0, last: int | None = None) -> dict[str, bytes]:
+        """The keys as Arrow IPC, `BLOCK` keys each; a block changes only while it fills, or by `compact`.
+
+        From the block `first` on, up to and without `last` (default: all).
+        """
         if not self.names or not len(self):
             return {}
         table = pa.Table.from_batches(self._pieces)
-        starts = range(0, len(self), BLOCK)
+        end = len(self) if last is None else min(last * BLOCK, len(self))
+        starts = range(first * BLOCK, end, BLOCK)
         return {f"keys-{at // BLOCK:06d}": _written(table.slice(at, BLOCK)) for at in starts}
 
     @classmethod

@@ -16,13 +16,14 @@ import pyarrow as pa
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
 from windowpane.core.keys import KeyIndex
-from windowpane.core.lane_blocks import Blocks, Reader, Writer
+from windowpane.core.lane_blocks import Blocks, Reader
 from windowpane.core.snapshot import read_keys
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import changed
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
-from windowpane.spark.envelope import read_batches, write_batch
+from windowpane.spark.envelope import read_batches
+from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
 from windowpane.values.errors import WrongType
 from windowpane.values.freshness import Policy
 
@@ -32,6 +33,8 @@ AnyQueue = KeyQueue | AppendQueue
 _ROWS = 4096
 _FIRST = 8
 """Rows of the first call, before anything is known of its cost."""
+_FORGET, _MANY = 3600.0, 4096
+"""Seconds after which an idle key may be forgotten, and how many keys are worth it."""
 SWITCH = "switch"
 STANDS_FOR = "windowpane rows"
 """A column of what tasks send: how many rows of its key a row stands for."""
@@ -88,23 +91,34 @@ class Fresh:
     numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     newest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     next: int = 0
+    floor: int = int(NEVER)
+    """A key that is not known may have had results up to here: it was forgotten."""
+    touched: Touched = field(default_factory=Touched)
+    looked: int = 0
+    look_at: float = -np.inf
 
     def __post_init__(self) -> None:
         kinds = dict(self.types)
         self.index = KeyIndex(self.spec.keys, [kinds[name] for name in self.spec.keys])
 
     def step(
-        self, payloads: list[bytes], clock: Clock, *, drain: bool = False, limit: int = ALWAYS
+        self,
+        payloads: list[bytes],
+        clock: Clock,
+        *,
+        drain: bool = False,
+        limit: int = ALWAYS,
+        bound: int = NEVER,
     ) -> tuple[dict[str, list[pa.Table]], Notes]:
         """Take rows in, and call the function while there is budget (`drain`: until none waits).
 
-        Rows with times from `limit` on are too far ahead.
+        Rows with times from `limit` on are too far ahead; none is promised to come below `bound`.
         """
         notes = Notes()
         waited = 0 if self.queue is None else len(self.queue)
         self.queue = self._ready(clock())
         notes.lost = waited - len(self.queue)  # where the policy is another: one that keeps the newest only
-        self._drop_gone()
+        self._forget_idle(self.queue, clock(), bound)
         self._take_in(payloads, self.queue, clock(), limit, notes)
         queue = self.queue
         answers, served = self._serve(queue, clock, np.inf if drain else self.spec.budget, notes)
@@ -127,10 +141,30 @@ class Fresh:
         fits = self.queue.policy is policy or (
             switch and self.queue.policy is Policy.FRESHEST and len(self.queue) > 0
         )
-        return self.queue if fits else self._changed(self.queue, policy)
+        if fits:
+            return self.queue
+        queue = self._changed(self.queue, policy)
+        self._drop_gone(queue)
+        return queue
+
+    def _forget_idle(self, queue: AnyQueue, now: float, bound: int) -> None:
+        """Forget keys without a row for an hour, if no older one may come."""
+        if queue.keys < max(2 * self.looked, _MANY) and now < self.look_at:
+            return
+        idle = queue.idle(now - _FORGET)
+        idle &= self.newest[: len(idle)] < bound
+        if np.count_nonzero(idle) * 4 >= len(idle) > 0:
+            live = np.ones(len(self.index), np.bool_)
+            live[: len(idle)] = ~idle
+            queue.keep(~idle, now)
+            self.floor = max(self.floor, int(self.newest[~live].max()))
+            self.index.compact(live)
+            self.newest, self.touched.all = self.newest[live], True
+        self.looked, self.look_at = queue.keys, now + _FORGET / 4
 
     def _changed(self, queue: AnyQueue, policy: Policy) -> AnyQueue:
         """The queue under another policy, with what waits."""
+        self.touched.all = True
         none = np.empty(0, np.int64)
         if self.held is None or self.held.num_rows == 0:
             return changed(queue, policy, (none, none))
@@ -145,7 +179,7 @@ class Fresh:
         if not len(time):
             return
         ids = self.index.encode([table[name] for name in self.spec.keys], table.num_rows)
-        self.newest = np.append(self.newest, np.full(len(self.index) - len(self.newest), NEVER))
+        self.newest = np.append(self.newest, np.full(len(self.index) - len(self.newest), self.floor))
         notes.updates = int(rows_of.sum())
         if isinstance(queue, KeyQueue):
             at = last_of_key(ids, time)
@@ -158,11 +192,13 @@ class Fresh:
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
         queue.enqueue(ids[at], np.full(len(at), now), rows)
+        self.touched.note_keys(ids)
+        self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
         some = table.take(pa.array(at))
         self.held = some if self.held is None else pa.concat_tables([self.held, some])
         self.numbers = np.append(self.numbers, rows)
-        self._drop_gone()
+        self._drop_gone(queue)
         if self.spec.policy == SWITCH:
             self._collapse(queue, notes)
 
@@ -189,11 +225,11 @@ class Fresh:
             return
         self.queue = self._changed(queue, Policy.FRESHEST)
         notes.lost += len(queue) - len(self.queue)
-        self._drop_gone()
+        self._drop_gone(self.queue)
 
     @staticmethod
     def _cost(queue: AnyQueue) -> float:
-        known = queue.arrays()["cost"]
+        known = queue.views()["cost"]
         known = known[known > 0]
         return float(known.mean()) if len(known) else 0.001
 
@@ -220,8 +256,12 @@ class Fresh:
             spent = end - began
             room = (budget - spent) / each if np.isfinite(budget) else float(_ROWS)
             limit = int(min(max(room / 4, 1.0), _ROWS))
-        self._drop_gone()
-        return answers, np.concatenate(served) if served else np.empty(0, np.int64)
+        if not served:
+            return answers, np.empty(0, np.int64)
+        ids = np.concatenate(served)
+        self.touched.note_keys(ids)
+        self._drop_gone(queue)
+        return answers, ids
 
     def _call(self, rows: Ints) -> pa.Table:
         assert self.held is not None
@@ -238,56 +278,66 @@ class Fresh:
             made[self.spec.schema.names], schema=self.spec.schema, preserve_index=False
         )
 
-    def _drop_gone(self) -> None:
+    def _drop_gone(self, queue: AnyQueue) -> None:
         """Forget rows that were served or overwritten."""
-        if self.held is None or self.queue is None:
+        if self.held is None:
             return
-        keep = np.isin(self.numbers, self.queue.waiting_rows())
+        keep = np.isin(self.numbers, queue.waiting_rows())
         if not bool(keep.all()):
+            self.touched.note_rows(self.numbers[~keep])
             self.held = self.held.filter(pa.array(keep)).combine_chunks()
             self.numbers = self.numbers[keep]
 
     def store(self, number: int, blocks: Blocks) -> dict[str, Any]:
         """Put the state into blocks; gives what is stored beside them."""
-        parts: dict[str, list[str]] = {}
-        write = Writer(f"queue {number}", blocks, parts)
-        write.blocks("keys", self.index.blocks())
-        write.arrays("newest", {"newest": self.newest})
-        write.arrays("numbers", {"numbers": self.numbers})
-        held = pa.table({}) if self.held is None else self.held
-        pieces = range(0, held.num_rows, _ROWS)
-        rows = {f"{at:012d}": write_batch(held.slice(at, _ROWS).combine_chunks()) for at in pieces}
-        write.blocks("held", rows)
-        arrays = {} if self.queue is None else self.queue.arrays()
+        self._number_anew()
+        put = Pieces(f"queue {number}", blocks, self.touched)
+        put.index(self.index)
+        put.arrays("newest", {"newest": self.newest}, by_key=True)
+        put.held(self.held, self.numbers)
+        arrays = {} if self.queue is None else self.queue.views()
         small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
         line = {name: arrays.pop(name) for name in list(arrays) if name.startswith("line ")}
-        for part, columns in (("by key", arrays), ("line", line)):
-            if columns:
-                write.arrays(part, columns)
+        # The place of a key's last tuple in the line is told from its head, which moves.
+        put.arrays("by key", arrays, by_key=isinstance(self.queue, KeyQueue))
+        put.arrays("line", line, by_key=False)
+        self.touched.stored(len(self.index), put.digests)
         return {
-            "parts": parts,
-            "digests": {name: blocks.digests[name] for names in parts.values() for name in names},
+            "parts": put.parts,
+            "digests": put.digests,
             "policy": None if self.queue is None else self.queue.policy.value,
             "small": small,
             "columns": {"by key": list(arrays), "line": list(line)},
             "next": self.next,
+            "floor": self.floor,
         }
+
+    def _number_anew(self) -> None:
+        """Where rows that wait have become few among their numbers, give them new ones: fewer pieces."""
+        pieces = len(np.unique(self.numbers // PIECE))
+        if self.queue is None or pieces <= 16 + 2 * len(self.numbers) // PIECE:
+            return
+        numbers = np.arange(len(self.numbers))
+        self.queue.renumber(self.numbers, numbers)
+        self.numbers, self.next, self.touched.all = numbers, len(numbers), True
 
     def restore(self, number: int, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from what `store` gave."""
         read = Reader(f"queue {number}", blocks, header)
         self.index = read_keys(self.index.names, self.index.types, read)
-        self.next = int(header["next"])
+        self.next, self.floor = int(header["next"]), int(header["floor"])
         self.newest = read.arrays("newest", {"newest": self.newest})["newest"]
-        self.numbers = read.arrays("numbers", {"numbers": self.numbers})["numbers"]
         held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
-        self.held = pa.Table.from_batches(held).combine_chunks() if held else None
+        if held:
+            table = pa.Table.from_batches(held).combine_chunks()
+            self.numbers, self.held = table[NUMBER].to_numpy(), table.drop_columns([NUMBER])
         if header["policy"] is not None:
             arrays = {name: np.array(values) for name, values in header["small"].items()}
             for part, columns in header["columns"].items():
                 arrays |= read.arrays(part, dict.fromkeys(columns, np.empty(0, np.int64)))
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
             self.queue = kind.restore(header["policy"], arrays)
+        self.touched.stored(len(self.index), header["digests"])
 
 
 def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:

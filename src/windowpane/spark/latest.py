@@ -106,7 +106,7 @@ class LatestBucket:
 
     def __init__(self, stream: Stream, specs: Sequence[QueueSpec]) -> None:
         self.queues = [Fresh(spec, stream.types) for spec in specs]
-        self.progress = Progress(stream)
+        self.progress, self._lateness = Progress(stream), stream.lateness
         self._headers: list[dict[str, Any]] = []
 
     def blocks(self) -> Blocks:
@@ -139,7 +139,10 @@ class LatestBucket:
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
         notes |= {"markers": seen.markers, "null_time": seen.null_time, "out_of_range": seen.out_of_range}
         for i, queue in enumerate(self.queues):
-            some, own = queue.step(received.payloads.get(i, []), time.time, drain=drain, limit=limit)
+            rows = received.payloads.get(i, [])
+            some, own = queue.step(
+                rows, time.time, drain=drain, limit=limit, bound=self.progress.bound - self._lateness
+            )
             tables |= some
             for name, value in asdict(own).items():
                 most = name in _LARGEST or name in _OF_STREAM

@@ -87,7 +87,7 @@ class AppendQueue:
     def idle(self, since: float) -> Bools:
         """By key id: whether no tuple of the key is in the line, and none came since a time."""
         keys = self._queue.keys[: self._count]
-        return np.asarray((self._last[: self._count] < 0) & (keys.arrived < since))
+        return np.asarray((self._last[: self._count] < 0) & (keys["arrived"] < since))
 
     def keep(self, live: Bools, now: float) -> None:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
@@ -114,15 +114,25 @@ class AppendQueue:
 
     def arrays(self) -> dict[str, Values]:
         """Everything that the queue knows: arrays by key id, the line, and `totals` of all keys."""
+        return {name: column.copy() for name, column in self.views().items()}
+
+    def renumber(self, before: Ints, after: Ints) -> None:
+        """Call the rows that wait by other numbers; `before` has their numbers in rising order."""
+        head, tail = self._line.ends
+        kept = head + np.flatnonzero(self._line.kept[head:tail])
+        self._line.rows[kept] = after[np.searchsorted(before, self._line.rows[kept])]
+
+    def views(self) -> dict[str, Values]:
+        """As `arrays`, not copied where that can be: what they hold changes with the queue."""
         head, tail = self._line.ends
         found: dict[str, Values] = {
-            name: self._queue.keys[name][: self._count].copy() for name in self._queue.keys.dtype.names or ()
+            name: self._queue.keys[name][: self._count] for name in self._queue.keys.dtype.names or ()
         }
         found["last"] = np.maximum(self._last[: self._count] - head, -1)
         for name in ("ids", "rows", "times", "kept", "following"):
-            found[f"line {name}"] = getattr(self._line, name)[head:tail].copy()
+            found[f"line {name}"] = getattr(self._line, name)[head:tail]
         found["line following"] = np.where(found["line following"] < 0, -1, found["line following"] - head)
-        return found | {"totals": self._queue.totals.copy()}
+        return found | {"totals": self._queue.totals}
 
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> AppendQueue:

@@ -27,6 +27,8 @@ CODES = {
     Policy.FRESHEST: steps.FRESHEST,
 }
 _SMALLEST = 16
+_RENEWED = ("linear", "square")
+"""What of a rank is found anew whenever keys enter the tournament."""
 _SHORTEST = 1e-12
 
 
@@ -126,7 +128,7 @@ class KeyQueue:
     def idle(self, since: float) -> Bools:
         """By key id: whether nothing of the key waits or is being processed, or came since a time."""
         keys = self._queue.keys[: self._count]
-        return np.asarray((keys.first == np.inf) & (keys.pending == np.inf) & (keys.arrived < since))
+        return np.asarray((keys["first"] == np.inf) & (keys["pending"] == np.inf) & (keys["arrived"] < since))
 
     def keep(self, live: Bools, now: float) -> None:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
@@ -144,8 +146,17 @@ class KeyQueue:
 
     def arrays(self) -> dict[str, Values]:
         """Everything that the queue knows: arrays by key id, and `habits` and `totals` of all keys."""
-        by_key = {name: column[: self._count].copy() for name, column in _by_key(self._queue)}
-        return by_key | {"habits": self._queue.habits.copy(), "totals": self._queue.totals.copy()}
+        return {name: column.copy() for name, column in self.views().items()}
+
+    def views(self) -> dict[str, Values]:
+        """As `arrays`, not copied: what they hold changes with the queue."""
+        by_key = {name: column[: self._count] for name, column in _by_key(self._queue)}
+        return by_key | {"habits": self._queue.habits, "totals": self._queue.totals}
+
+    def renumber(self, before: Ints, after: Ints) -> None:
+        """Call the rows that wait by other numbers; `before` has their numbers in rising order."""
+        ids = self.waiting()
+        self._queue.keys.row[ids] = after[np.searchsorted(before, self._queue.keys.row[ids])]
 
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> KeyQueue:
@@ -210,4 +221,10 @@ def widened(queue: steps.Queue, size: int) -> steps.Queue:
 
 
 def _by_key(queue: steps.Queue) -> list[tuple[str, Values]]:
-    return [(name, part[name]) for part in (queue.keys, queue.ranks) for name in part.dtype.names or ()]
+    """What is known of keys by name, without what follows from the rest."""
+    return [
+        (name, part[name])
+        for part in (queue.keys, queue.ranks)
+        for name in part.dtype.names or ()
+        if name not in _RENEWED
+    ]
