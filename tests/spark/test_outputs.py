@@ -11,6 +11,7 @@ import windowpane as wp
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.errors import BadQuery
 from windowpane.spark import counts_of, finish, punctuate
+from windowpane.spark.outputs import FOR_ANOTHER, OVER_ANSWERS
 from windowpane.spark.run import Wanted
 
 SECOND = 1_000_000
@@ -30,6 +31,15 @@ def several(stream):
         stream.window(wp.session("200 ms")).agg(wp.count(), name="sessions"),
         stream.window(wp.rows(50)).agg(wp.sum("v"), name="positions"),
     ]
+
+
+def counts_told(query):
+    """The counts of all micro-batches of a streaming query, summed."""
+    total = {}
+    for progress in query.recentProgress:
+        for name, value in counts_of(progress).items():
+            total[name] = total.get(name, 0) + (value or 0)
+    return total
 
 
 def run_all(outputs, checkpoint):
@@ -148,7 +158,15 @@ def chained(source):
 
 def test_a_chained_query_answers_in_the_micro_batch_that_closes_its_window(spark, tmp_path):
     parts = write_files(tmp_path / "in", events())
-    found = run(chained(streaming(spark, tmp_path / "in")).to_spark(), tmp_path / "checkpoint")
+    frame, batches = chained(streaming(spark, tmp_path / "in")).to_spark(), {}
+    writer = frame.writeStream.foreachBatch(lambda some, i: batches.update({i: rows(some.toArrow())}))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    running = query.start()
+    running.awaitTermination()
+    found = [batches[i] for i in sorted(batches)]
+    counts = counts_told(running)
+    assert (counts["kept"], counts["answers"]) == (len(events()), len(flat(found)))
+    assert counts["chained_kept"] > counts["answers"]
     first = stream_of(None).window(wp.tumbling("1 s")).agg(n=wp.count(), name="counts").start()
     bounds = [first.push(part) and first.bound for part in parts]
     whole = chained(events()).run().table
@@ -156,6 +174,21 @@ def test_a_chained_query_answers_in_the_micro_batch_that_closes_its_window(spark
     for before, bound, batch in zip([-np.inf, *bounds], bounds, found, strict=False):
         assert batch == rows(whole.filter(pa.array((ends > before) & (ends <= bound))))
     assert len(flat(found)) > 10
+
+
+def test_chained_queries_count_the_rows_of_the_source_and_the_answers_of_the_last():
+    reads = {"kept": 90, "late": 4, "null_time": 1, "answers": 20, "state_bytes": 7, "bound": 60}
+    gives = {"kept": 19, "late": 1, "null_time": 0, "answers": 3, "state_bytes": 5, "bound": 50}
+    both = {
+        f"windowpane a{FOR_ANOTHER}": reads,
+        f"windowpane b{OVER_ANSWERS}": gives,
+        "job input": {"kept": 1},
+    }
+    for metrics in (both, dict(reversed(both.items()))):
+        assert counts_of({"observedMetrics": metrics}) == {
+            "kept": 90, "late": 4, "null_time": 1, "answers": 3, "state_bytes": 12, "bound": 50,
+            "chained_kept": 19, "chained_late": 1, "chained_null_time": 0,
+        }  # fmt: skip
 
 
 def test_a_chained_query_over_a_static_frame(spark, tmp_path):

@@ -88,7 +88,6 @@ class Bucket:
         self.stream, self.parts, self.strays, self._judge = work.stream, work.parts, work.strays, work.judge
         self.operators: list[Operator] = [part.operator() for part in self.parts]
         self.progress = Progress(self.stream)
-        self.counts = Counts()
 
     def attach(self, pages: Any) -> None:
         """All state is held."""
@@ -96,13 +95,12 @@ class Bucket:
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""
         self.progress.restore(header["progress"])
-        self.counts = Counts(**header["counts"])
         for i, operator in enumerate(self.operators):
             operator.restore(_Prefixed(f"{i}:", blocks))
 
     def header(self) -> dict[str, object]:
         """What is stored beside the blocks."""
-        return {"progress": self.progress.to_json(), "counts": asdict(self.counts)}
+        return {"progress": self.progress.to_json()}
 
     def blocks(self) -> Blocks:
         """The state of all parts, each block with the number of its part before its name."""
@@ -147,7 +145,6 @@ class Bucket:
             tables |= others
             if not self.parts:
                 counts.add(counted)
-        self.counts.add(counts)
         return tables, counts
 
 

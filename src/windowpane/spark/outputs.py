@@ -25,6 +25,8 @@ COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead
 SUMMED = ("answers", *COUNTS, "state_bytes")
 LARGEST = ("bound",)
 OBSERVED = "windowpane"
+OVER_ANSWERS, FOR_ANOTHER = " over answers", " for another query"
+"""Ends of names: of a frame whose rows are another's answers, and of one whose answers are another's rows."""
 
 
 def tagged_ddl(notes: Sequence[str]) -> str:
@@ -48,19 +50,24 @@ def counts_of(progress: Any) -> dict[str, int | None]:
 
     Rows `kept`, `late`, `markers` and rejected by reason, the `answers`, the `bound` (None: nothing is
     promised yet, or the stream ended) and `state_bytes`; of update queues what `Latest` tells. Several
-    windowpane frames in one query are summed.
+    windowpane frames in one query are summed. Of chained queries the rows are those of the source, and the
+    answers those of the last query; what became of answers on the way has the prefix `chained_`.
     """
     document = json.loads(progress.json) if hasattr(progress, "json") else progress
     found: dict[str, int | None] = {}
     for name, metrics in (document.get("observedMetrics") or {}).items():
-        if name.startswith(OBSERVED):
-            for key, value in metrics.items():
-                if key == "bound":
-                    found[key] = value if value not in (None, NEVER, ALWAYS) else None
-                elif key == "oldest_us":
-                    found[key] = max(found.get(key) or 0, value or 0)
-                else:
-                    found[key] = (found.get(key) or 0) + (value or 0)
+        if not name.startswith(OBSERVED):
+            continue
+        for note, value in metrics.items():
+            key = f"chained_{note}" if OVER_ANSWERS in name and note in COUNTS else note
+            if key in ("answers", "bound") and FOR_ANOTHER in name:
+                continue
+            if key == "bound":
+                found[key] = value if value not in (None, NEVER, ALWAYS) else None
+            elif key == "oldest_us":
+                found[key] = max(found.get(key) or 0, value or 0)
+            else:
+                found[key] = (found.get(key) or 0) + (value or 0)
     return found
 
 

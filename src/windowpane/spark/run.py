@@ -20,7 +20,7 @@ from windowpane.query import RUNTIMES, Query, Source, together
 from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
-from windowpane.spark.outputs import TAGGED_DDL, Outputs, observed, output
+from windowpane.spark.outputs import FOR_ANOTHER, OVER_ANSWERS, TAGGED_DDL, Outputs, observed, output
 from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
 from windowpane.spark.processor import processor
@@ -40,13 +40,14 @@ ANSWERS = "answers"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a run: how many buckets, a control folder, and which outputs."""
+    """What is wanted of a run: how many buckets, a control folder, and which outputs, of which query."""
 
     buckets: int | None = None
     control: str | Path | None = None
     memory: Memory | None = None
     answers: bool = True
     strays: tuple[str, ...] = ()
+    for_another: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.buckets
@@ -165,7 +166,8 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
         program = SpillProgram(work, budget_of(wanted.memory), packer.sharing())
     run = processor(program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(run, TAGGED_DDL, "append", "none")
-    return observed(answers, token[:8])
+    place = OVER_ANSWERS * (read is not None) + FOR_ANOTHER * wanted.for_another
+    return observed(answers, token[:8] + place)
 
 
 def _handed(rows: DataFrame, columns: Sequence[str], packer: Packer) -> tuple[DataFrame, Packer]:
@@ -185,7 +187,8 @@ def _rows_of(source: Source, wanted: Wanted) -> tuple[DataFrame, Reader | None]:
     if source.upstream is None:
         return source.foreign, None
     upstream: Query = source.upstream
-    frame = tagged_frame(upstream.plan, upstream.source, Wanted(wanted.buckets, wanted.control))
+    inner = Wanted(wanted.buckets, wanted.control, for_another=True)
+    frame = tagged_frame(upstream.plan, upstream.source, inner)
     return frame.select("output", "payload", "bound"), _opener(upstream.node.name)
 
 
