@@ -51,10 +51,10 @@ REPORT = {
     "numInputRows": 600,
     "batchDuration": 1500,
     "durationMs": {"addBatch": 1400},
-    "stateOperators": [{"numRowsTotal": 4, "memoryUsedBytes": 2_500_000}],
+    "stateOperators": [{"numRowsTotal": 4, "memoryUsedBytes": 77_000_000}],  # of RocksDB, not of windows
     "observedMetrics": {
         "job answers": {"rows": 7, "newest": "2024-01-01 00:00:00"},
-        "job input": {"moment": 10_000_000},
+        "job input": {"moment": 8_000_000_000_000},  # of a row that was rejected as too far ahead
     },
 }
 
@@ -63,6 +63,7 @@ REPORT = {
 def counts(monkeypatch):
     """What the runtime counts in every micro-batch."""
     found = {"kept": 590, "late": 4, "null_time": 1, "too_far_ahead": 5, "bound": 7_500_000}
+    found |= {"high": 10_000_000, "state_bytes": 2_500_000}
     monkeypatch.setattr("windowpane.jobs.show.counts_of", lambda _: found)
     return found
 
@@ -86,8 +87,8 @@ def test_late_rows_add_up_and_what_a_micro_batch_does_not_tell_is_that_of_the_on
 
 
 def test_the_lag_of_a_measure_that_is_no_time_is_a_number(counts):
-    counts["bound"] = 40
-    assert progress_of("q", REPORT | {"observedMetrics": {"job input": {"number": 1_050}}}).lag == "1,010"
+    counts |= {"bound": 40, "high": 1_050}
+    assert progress_of("q", REPORT | {"observedMetrics": {"job input": {"number": 9_999_999}}}).lag == "1,010"
 
 
 @pytest.mark.usefixtures("counts")
@@ -96,21 +97,30 @@ def test_every_micro_batch_is_taken_into_the_progress_once():
         name = "q"
 
         def __init__(self):
-            self.recentProgress = []
+            self.reports, self.looks = [], 0
+
+        @property
+        def recentProgress(self):  # noqa: N802 - as Spark calls it
+            self.looks += 1
+            return self.reports
 
         @property
         def lastProgress(self):  # noqa: N802 - as Spark calls it
-            return self.recentProgress[-1] if self.recentProgress else None
+            return self.reports[-1] if self.reports else None
 
     query = Query()
     watch = Watch(query)
     assert watch.look().batch == -1
     for number in range(3):
-        query.recentProgress.append(REPORT | {"batchId": number, "timestamp": f"2024-01-01T00:00:0{number}"})
+        query.reports.append(REPORT | {"batchId": number, "timestamp": f"2024-01-01T00:00:0{number}"})
     assert (watch.look().batch, watch.look().late) == (2, 12)
     idle = REPORT | {"batchId": 3, "timestamp": "2024-01-01T00:00:04", "durationMs": {"triggerExecution": 1}}
-    query.recentProgress.append(idle)
+    query.reports.append(idle)
     assert (watch.look().batch, watch.look().late) == (2, 12)
+    assert query.looks == 2, "all reports were read again although there was nothing new"
+    # the micro-batch that follows an idle report has the number that the idle report had
+    query.reports.append(REPORT | {"batchId": 3, "timestamp": "2024-01-01T00:00:05"})
+    assert (watch.look().batch, watch.look().late) == (3, 16)
 
 
 def test_the_display_fits_a_narrow_terminal():
@@ -147,3 +157,41 @@ JVM stacktrace:"""
     assert reason(RuntimeError(f"{deep}Caused by: java.io.IOException: damaged")) == "no state. damaged"
     assert reason(RuntimeError(deep)) == "no state."
     assert reason(RuntimeError("\n[PATH_NOT_FOUND] no such path\nmore")) == "[PATH_NOT_FOUND] no such path"
+
+
+class Session:
+    """A session that has no tables but these."""
+
+    def __init__(self, *tables):
+        self.catalog, self._tables = self, tables
+
+    def tableExists(self, name):  # noqa: N802 - as Spark calls it
+        return name in self._tables
+
+    def table(self, name):
+        assert name in self._tables, f"[TABLE_OR_VIEW_NOT_FOUND] {name}"
+        return self
+
+    def toArrow(self):  # noqa: N802 - as above
+        window = pa.array([{"start": 0, "end": 10}])
+        return pa.table({"window": window, "count": [3], "revision": [0]})
+
+
+def test_a_stop_before_the_start_has_no_memory_to_show(tmp_path, monkeypatch, capsys):
+    """It ended with the failure to find the table of the memory sink, instead of exit code 130."""
+    from windowpane.cli import run as program
+    from windowpane.jobs.run import INTERRUPTED, Interrupts
+
+    text = """\
+source: {format: rate}
+stream: {time: timestamp}
+query: {window: tumbling(1 s), aggregates: count()}
+sink: {format: memory}
+"""
+    (tmp_path / "job.yaml").write_text(text, "utf-8")
+    job = load(tmp_path / "job.yaml")
+    monkeypatch.setattr("windowpane.jobs.run.run", lambda *_: INTERRUPTED)
+    assert program._live(job, Session(), Interrupts(), quiet=True) == INTERRUPTED
+    assert capsys.readouterr().out == ""
+    assert program._live(job, Session("query"), Interrupts(), quiet=True) == INTERRUPTED
+    assert "query: 1 answers" in capsys.readouterr().out

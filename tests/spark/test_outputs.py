@@ -177,8 +177,8 @@ def test_a_chained_query_answers_in_the_micro_batch_that_closes_its_window(spark
 
 
 def test_chained_queries_count_the_rows_of_the_source_and_the_answers_of_the_last():
-    reads = {"kept": 90, "late": 4, "null_time": 1, "answers": 20, "state_bytes": 7, "bound": 60}
-    gives = {"kept": 19, "late": 1, "null_time": 0, "answers": 3, "state_bytes": 5, "bound": 50}
+    reads = {"kept": 90, "late": 4, "null_time": 1, "answers": 20, "state_bytes": 7, "bound": 60, "high": 62}
+    gives = {"kept": 19, "late": 1, "null_time": 0, "answers": 3, "state_bytes": 5, "bound": 50, "high": 59}
     both = {
         f"windowpane a{FOR_ANOTHER}": reads,
         f"windowpane b{OVER_ANSWERS}": gives,
@@ -186,7 +186,7 @@ def test_chained_queries_count_the_rows_of_the_source_and_the_answers_of_the_las
     }
     for metrics in (both, dict(reversed(both.items()))):
         assert counts_of({"observedMetrics": metrics}) == {
-            "kept": 90, "late": 4, "null_time": 1, "answers": 3, "state_bytes": 12, "bound": 50,
+            "kept": 90, "late": 4, "null_time": 1, "answers": 3, "state_bytes": 12, "bound": 50, "high": 59,
             "chained_kept": 19, "chained_late": 1, "chained_null_time": 0,
         }  # fmt: skip
 

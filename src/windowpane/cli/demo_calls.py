@@ -24,6 +24,7 @@ from windowpane.simulate.calls import ATTRIBUTES, GROUPS, calls
 from windowpane.simulate.spec import SECOND, StreamSpec
 
 if TYPE_CHECKING:
+    from windowpane.jobs.watch import Watch
     from windowpane.query import Query
 
 HOURS_PER_FILE = 2
@@ -44,7 +45,6 @@ class Shown:
     started: float = field(default_factory=time.monotonic)
     groups: dict[str, int] = field(default_factory=dict)
     newest: dict[str, Any] = field(default_factory=dict)
-    batch: int = -1
     answers: int = 0
     kept: int = 0
     late: int = 0
@@ -77,6 +77,7 @@ class _Demo:
         self._draining = False
 
     def run(self, hours: int, *, serve: bool) -> int:
+        from windowpane.jobs.watch import Watch
         from windowpane.spark import finish
 
         self._inbox.mkdir()
@@ -89,17 +90,18 @@ class _Demo:
         )
         sink = outputs.frame.writeStream.foreachBatch(outputs.foreach(self._take))
         running = sink.option("checkpointLocation", str(self._checkpoint)).start()
+        watch = Watch(running)
         try:
             with Live(console=self._console, auto_refresh=False) as live:
-                self._show(running, live)
+                self._show(watch, live)
                 done = HOURS_PER_FILE
                 while serve or done < hours:
                     next(self._files)
-                    self._show(running, live)
+                    self._show(watch, live)
                     done += HOURS_PER_FILE
                 self._draining = True
                 finish(self._control)
-                self._show(running, live)
+                self._show(watch, live)
         except KeyboardInterrupt:
             self._console.print("stopped")
         finally:
@@ -125,16 +127,13 @@ class _Demo:
         schema = self._session.read.parquet(str(self._inbox)).schema
         return self._session.readStream.schema(schema).parquet(str(self._inbox))
 
-    def _show(self, running: Any, live: Live) -> None:
+    def _show(self, watch: Watch, live: Live) -> None:
         """Wait until what has arrived is answered, and show it."""
         from windowpane.spark import counts_of
 
-        running.processAllAvailable()
+        watch.query.processAllAvailable()
         shown = self._shown
-        for progress in running.recentProgress:
-            if progress["batchId"] <= shown.batch:
-                continue
-            shown.batch = progress["batchId"]
+        for progress in watch.reports():
             counts = {name: value or 0 for name, value in counts_of(progress).items()}
             shown.answers += counts.get("answers", 0)
             shown.kept += counts.get("kept", 0)

@@ -100,8 +100,7 @@ def _session(job: Job, name: str, interrupts: Interrupts, wishes: _Wishes) -> It
 
     level, aside = ("ERROR", _log_file()) if wishes.log is None else (wishes.log.upper(), None)
     try:
-        with _standard_error_to(aside):  # Spark's processes inherit it
-            session = open_session(f"windowpane {name}", wishes.master or job.master, job.spark, level)
+        session = open_session(f"windowpane {name}", wishes.master or job.master, job.spark, level, aside)
         interrupts.watch()
         try:
             yield session
@@ -130,24 +129,6 @@ def _log_file() -> Path:
 
 def _kept(aside: Path | None) -> str:
     return "" if aside is None else f"\nSpark's log is in {aside}."
-
-
-@contextmanager
-def _standard_error_to(aside: Path | None) -> Iterator[None]:
-    """Processes that start within write their standard error to a file, so that the display stays whole."""
-    if aside is None:
-        yield
-        return
-    sys.stderr.flush()
-    before = os.dup(2)
-    with aside.open("ab") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(before, 2)
-        os.close(before)
 
 
 def _look(job: Job, session: Any, file: Path, *, explain: bool) -> int:
@@ -202,8 +183,9 @@ def _print_memory(job: Job, session: Any) -> None:
     from windowpane.jobs.show import table_text
 
     for spec in job.queries:
-        if spec.sink.format == "memory":
-            table = session.table(spec.sink.table if not job.streaming else spec.name).toArrow()
+        name = spec.name if job.streaming else spec.sink.table
+        if spec.sink.format == "memory" and session.catalog.tableExists(name):  # not if it never started
+            table = session.table(name).toArrow()
             typer.echo(
                 table_text(table, f"{spec.name}: {table.num_rows:,} answers", spec.sink.rows), nl=False
             )

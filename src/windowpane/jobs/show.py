@@ -53,7 +53,7 @@ def progress_of(name: str, last: Mapping[str, Any] | None, before: Progress | No
         float(last.get("inputRowsPerSecond") or 0.0),
         int(last.get("numInputRows") or 0),
         float(last.get("batchDuration") or 0) / 1_000,
-        sum(int(s["memoryUsedBytes"]) for s in last.get("stateOperators") or []),
+        before.state_bytes if (held := counts.get("state_bytes")) is None else held,
         answered.get("rows"),
         answered.get("newest") or before.newest,
         _lag(_observed(last, ARRIVED), counts) or before.lag,
@@ -68,13 +68,12 @@ def _observed(last: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _lag(arrived: Mapping[str, Any], counts: Mapping[str, Any]) -> str | None:
-    """How far the bound is behind the newest row that came in, in the measure of the stream."""
-    bound, moment, number = counts.get("bound"), arrived.get("moment"), arrived.get("number")
-    if bound is None:
+    """How far the bound is behind the newest row that has a place, in the measure of the stream."""
+    bound, newest = counts.get("bound"), counts.get("high")
+    if bound is None or newest is None:
         return None
-    if moment is not None:
-        return span(max(moment - bound, 0) / 1e6)
-    return None if number is None else f"{max(number - bound, 0):,}"
+    behind = max(newest - bound, 0)
+    return f"{behind:,}" if "number" in arrived else span(behind / 1e6) if "moment" in arrived else None
 
 
 def _more(before: int | None, counts: Mapping[str, Any], *names: str) -> int | None:

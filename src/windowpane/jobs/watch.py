@@ -17,18 +17,15 @@ class Watch:
 
     def look(self) -> Progress:
         """The progress by now."""
-        for report in self._new():
-            self._seen = report["timestamp"]
+        for report in self.reports():
             self._progress = progress_of(self.query.name, report, self._progress)
         return self._progress
 
-    def _new(self) -> list[Any]:
-        """Reports of micro-batches since the last look; Spark also reports when nothing came."""
+    def reports(self) -> list[Any]:
+        """What Spark reported of micro-batches since the last look; it also reports when nothing came."""
         last = self.query.lastProgress
         if last is None or last["timestamp"] == self._seen:
             return []
-        return [
-            report
-            for report in self.query.recentProgress
-            if report["timestamp"] > self._seen and "addBatch" in report["durationMs"]
-        ]
+        recent, seen = self.query.recentProgress, self._seen
+        self._seen = max(report["timestamp"] for report in [last, *recent])
+        return [r for r in recent if r["timestamp"] > seen and "addBatch" in r["durationMs"]]

@@ -115,6 +115,7 @@ class Bucket:
         answers = rows_in(tables, self.strays)
         bound = int(ALWAYS) if end else self.progress.bound
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
+        notes["high"] = self.progress.high
         return tagged(tables, notes)
 
     @property

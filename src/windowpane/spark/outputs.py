@@ -23,7 +23,7 @@ from windowpane.spark.worker import settled
 
 COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead")
 SUMMED = ("answers", *COUNTS, "state_bytes")
-LARGEST = ("bound",)
+LARGEST = ("bound", "high")
 OBSERVED = "windowpane"
 OVER_ANSWERS, FOR_ANOTHER = " over answers", " for another query"
 """Ends of names: of a frame whose rows are another's answers, and of one whose answers are another's rows."""
@@ -49,9 +49,10 @@ def counts_of(progress: Any) -> dict[str, int | None]:
     """The counts of a micro-batch from the progress that Spark reports of it.
 
     Rows `kept`, `late`, `markers` and rejected by reason, the `answers`, the `bound` (None: nothing is
-    promised yet, or the stream ended) and `state_bytes`; of update queues what `Latest` tells. Several
-    windowpane frames in one query are summed. Of chained queries the rows are those of the source, and the
-    answers those of the last query; what became of answers on the way has the prefix `chained_`.
+    promised yet, or the stream ended), `high`, the largest time that has a place, and `state_bytes`; of
+    update queues what `Latest` tells. Several windowpane frames in one query are summed. Of chained queries
+    the rows are those of the source, and the answers those of the last query; what became of answers on the
+    way has the prefix `chained_`.
     """
     document = json.loads(progress.json) if hasattr(progress, "json") else progress
     found: dict[str, int | None] = {}
@@ -60,9 +61,9 @@ def counts_of(progress: Any) -> dict[str, int | None]:
             continue
         for note, value in metrics.items():
             key = f"chained_{note}" if OVER_ANSWERS in name and note in COUNTS else note
-            if key in ("answers", "bound") and FOR_ANOTHER in name:
+            if key in ("answers", *LARGEST) and FOR_ANOTHER in name:
                 continue
-            if key == "bound":
+            if key in LARGEST:
                 found[key] = value if value not in (None, NEVER, ALWAYS) else None
             elif key == "oldest_us":
                 found[key] = max(found.get(key) or 0, value or 0)

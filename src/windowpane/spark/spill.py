@@ -160,6 +160,7 @@ class SpillBucket:
             tables |= sort_strays(stream, self._work.strays, strays, cutoff, limit)[0]
         answers = rows_in(tables, self._work.strays)
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
+        notes["high"] = self._progress.high
         return tagged(tables, notes)
 
     def blocks(self) -> Blocks:
