@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import windowpane as wp
 from windowpane.errors import BadState
 from windowpane.plan.fingerprint import fingerprint, need_same
-from windowpane.query import together
+from windowpane.query import FOREIGN, together
 
 ROWS = pa.table({"t": [1, 2, 3], "v": [1, 1, 1], "x": [100, 100, 100]})
 
@@ -83,3 +84,87 @@ def test_a_users_aggregate_that_holds_a_function_is_the_same_in_another_worker()
     need_same(stored(one), there)
     with pytest.raises(BadState, match="aggregates of query 'query' was"):
         need_same(stored(query(lambda v: v * 11)), plan)
+
+
+class Frame:
+    """A frame of another runtime, as far as a stream asks it."""
+
+    def where(self, _):
+        return self
+
+
+def filtered(monkeypatch, *conditions, **computed):
+    """A query over a frame with conditions and a computed column."""
+    runtime = SimpleNamespace(schema_of=lambda _: ROWS.schema, selected=lambda *_: (Frame(), ROWS.schema))
+    monkeypatch.setattr(Frame, "__module__", "pyspark.sql")
+    monkeypatch.setitem(FOREIGN, "pyspark", lambda: runtime)
+    stream = wp.stream(Frame(), time="t", delay=10)
+    stream = stream.select("t", "v", **computed) if computed else stream
+    for condition in conditions:
+        stream = stream.where(condition)
+    return stream.window(wp.tumbling(5)).agg(s=wp.sum("x"))
+
+
+class Column:
+    """As Spark shows it, with a number that differs from run to run."""
+
+    def __init__(self, number):
+        self._number = number
+
+    def __str__(self):
+        return f"Column<'(v#{self._number}L > 5)'>"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        ((("v > 5",), {}), (("v > 6",), {}), "where of the stream was v > 5, is now v > 6"),
+        ((("v > 5",), {}), ((), {}), "where of the stream was v > 5, is now absent"),
+        ((("v > 5", "x > 1"), {}), (("v > 5",), {}), "was v > 5 and x > 1, is now v > 5"),
+        (((), {"x": "v * 2"}), ((), {"x": "v * 3"}), "text of column 'x' of the stream was v [*] 2"),
+        (
+            (("y > 1",), {"y": "v"}),
+            (("y > 1",), {"y": "-v"}),
+            "was y > 1 with y = v, is now y > 1 with y = -v",
+        ),
+        (((Column(3),), {}), (("v > 5",), {}), r"was Column<'\(v > 5\)'>, is now v > 5"),
+    ],
+)
+def test_a_changed_condition_or_computed_column_is_another_plan(monkeypatch, then, now, told):
+    before, after = (filtered(monkeypatch, *conditions, **computed) for conditions, computed in (then, now))
+    with pytest.raises(BadState, match=told):
+        need_same(stored(before), together([after])[0])
+    need_same(stored(before), together([filtered(monkeypatch, *then[0], **then[1])])[0])
+
+
+def test_what_does_not_change_an_answer_may_change(monkeypatch):
+    """A computed column that no query reads, and the numbers that Spark gives to columns."""
+    before = filtered(monkeypatch, Column(3), x="v", unread="v * 2")
+    after = filtered(monkeypatch, Column(4), x="v", unread="v * 3")
+    need_same(stored(before), together([after])[0])
+
+
+def test_the_texts_of_a_jobs_source_are_part_of_its_plan(tmp_path):
+    from windowpane.jobs import load
+    from windowpane.jobs.build import queries
+
+    (tmp_path / "in").mkdir()
+    job = """\
+source: {{format: parquet, path: in, select: ["t", "{select} as x", "inline(a)"], where: "{where}"}}
+stream: {{time: t}}
+query: {{window: tumbling(5), aggregates: sum(x)}}
+sink: {{format: console}}
+"""
+
+    def query(select, where):
+        (tmp_path / "job.yaml").write_text(job.format(select=select, where=where), "utf-8")
+        return queries(load(tmp_path / "job.yaml"), schema=ROWS.schema)[0]
+
+    first = query("v * 2", "v > 1")
+    need_same(stored(first), query("v * 2", "v > 1").plan)
+    with pytest.raises(BadState, match=r"text of column 'x' of the stream was v [*] 2, is now v [*] 3"):
+        need_same(stored(first), query("v * 3", "v > 1").plan)
+    with pytest.raises(
+        BadState, match=r"was select inline\(a\) and v > 1, is now select inline\(a\) and v > 2"
+    ):
+        need_same(stored(first), query("v * 2", "v > 2").plan)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import windowpane as wp
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import located
-from windowpane.jobs.job import Job, QuerySpec
+from windowpane.jobs.job import Job, QuerySpec, Source
+from windowpane.plan.nodes import Stream
 from windowpane.query import Query
 from windowpane.spark.session import ERRORS, observed_input, reason
 
@@ -56,7 +59,19 @@ def queries(job: Job, source: Any = None, **how: Any) -> list[Query]:
     """The job's queries over a source, in the order of the file."""
     node = job.section("stream")
     stream = located(node, lambda: wp.stream(source, **job.stream, **how))
+    stream = replace(stream, node=_derived(stream.node, job.source))
     return [located(spec.node, partial(_query, stream, spec)) for spec in job.queries]
+
+
+def _derived(stream: Stream, source: Source) -> Stream:
+    """The stream with the texts that its rows come from: a restart with others is refused."""
+    for text in source.select:
+        alias = re.fullmatch(r"(?is)(.+?)\s+as\s+`?(\w+)`?\s*", text)
+        if alias:
+            stream = stream.computing({alias[2]: alias[1]})
+        elif not re.fullmatch(r"[\w.`*\s]+", text):
+            stream = stream.where(f"select {text}")
+    return stream if source.where is None else stream.where(source.where)
 
 
 def _query(stream: Any, spec: QuerySpec) -> Query:

@@ -26,7 +26,15 @@ def _stream(stream: Stream) -> dict[str, str]:
         "lateness": str(stream.lateness),
         "max_ahead": str(stream.max_ahead),
         "ties": str(stream.ties),
+        **_derived(stream),
     }
+
+
+def _derived(stream: Stream) -> dict[str, str]:
+    """How rows and the columns that are read come from the source."""
+    conditions = [text for column, text in stream.derived if not column]
+    computed = {f"text of column {c!r}": text for c, text in stream.derived if c in stream.columns}
+    return ({"where": " and ".join(conditions)} if conditions else {}) | computed
 
 
 def _query(query: WindowQuery) -> dict[str, str]:

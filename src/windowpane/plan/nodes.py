@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -20,7 +22,11 @@ AnyAggregate = Aggregate | UserAggregate
 
 @dataclass(frozen=True)
 class Stream:
-    """A progressing stream: its columns, the measure it progresses on, and its punctuation."""
+    """A progressing stream: its columns, the measure it progresses on, and its punctuation.
+
+    `derived` says how rows and columns come from the source: texts of computed columns by their name, and of
+    conditions with no name. They run before anything here does, but state depends on them.
+    """
 
     types: tuple[tuple[str, pa.DataType], ...]
     time: str
@@ -30,6 +36,7 @@ class Stream:
     max_ahead: int | None
     ties: str | None
     name: str = "stream"
+    derived: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -46,6 +53,20 @@ class Stream:
         for column in columns:
             if column not in self.columns:
                 raise unknown_column(column, self.name, self.columns)
+
+    def where(self, condition: str) -> Stream:
+        """The stream of the rows that fulfil a condition, which runs elsewhere."""
+        return replace(self, derived=(*self.derived, ("", self._whole(condition))))
+
+    def computing(self, columns: Mapping[str, str]) -> Stream:
+        """The stream with columns computed elsewhere from these texts."""
+        whole = [(name, self._whole(text)) for name, text in columns.items()]
+        return replace(self, derived=(*(pair for pair in self.derived if pair[0] not in columns), *whole))
+
+    def _whole(self, text: str) -> str:
+        """A text with those of the computed columns that it names."""
+        used = [(c, t) for c, t in self.derived if c and re.search(rf"(?<!\w){re.escape(c)}(?!\w)", text)]
+        return f"{text} with {', '.join(f'{c} = {t}' for c, t in used)}" if used else text
 
     @property
     def in_order(self) -> bool:

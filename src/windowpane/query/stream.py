@@ -6,6 +6,7 @@ out = bids.window(wp.sliding("10 min", "1 s")).agg(wp.count(), vwap=wp.weighted_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -156,7 +157,8 @@ class StreamBuilder:
         On Spark a SQL text or a Column, which Catalyst runs; in this process a `pyarrow.compute` expression.
         """
         if self.source.foreign is not None:
-            return replace(self, source=Source(None, self.source.foreign.where(condition)))
+            filtered = Source(None, self.source.foreign.where(condition))
+            return StreamBuilder(self.node.where(_sql(condition)), filtered)
         self._need_rows("where")
         if not isinstance(condition, pc.Expression):
             raise BadQuery(
@@ -174,7 +176,9 @@ class StreamBuilder:
         if self.source.foreign is not None:
             frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
             source = Source(None, frame)
+            made = self.node.computing({name: _sql(expression) for name, expression in computed.items()})
         else:
+            made = self.node
             self._need_rows("select")
             for name, expression in computed.items():
                 if not isinstance(expression, pc.Expression):
@@ -188,7 +192,7 @@ class StreamBuilder:
             schema = _projected(none, wanted).schema
             batches = self._plain_source()
             source = Source(b for batch in batches for b in _projected(batch, wanted).to_batches())
-        node = replace(self.node, types=tuple((f.name, f.type) for f in without_views(schema)))
+        node = replace(made, types=tuple((f.name, f.type) for f in without_views(schema)))
         check(Plan(node, ()))
         check_types(node)
         return StreamBuilder(node, source)
@@ -240,6 +244,11 @@ class StreamBuilder:
         chosen = self.node.keys if keys is None else names(keys)
         check_keys(self.node, chosen)
         return Windowed(self, tuple(windows), chosen)
+
+
+def _sql(expression: object) -> str:
+    """A SQL text, or a Column as Spark shows it, without the numbers that it gives to columns."""
+    return expression if isinstance(expression, str) else re.sub(r"#\d+L?", "", str(expression))
 
 
 def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
