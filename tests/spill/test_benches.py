@@ -1,4 +1,4 @@
-"""What the benchmarks of stores claim, from rows that should hold and should not; and a small case of each."""
+"""What the benchmarks of stores claim, by rows that should hold and should not; and a small case of each."""
 
 import pytest
 

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.core.spill import rolling
+from windowpane.core.spill import rolling, waiting
+from windowpane.core.spill.shapes import SliceShape
 from windowpane.values.sizes import Budget
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float64()})
@@ -29,3 +30,34 @@ def test_windows_by_tuple_slide_in_few_calls(monkeypatch, keys):
     runner.discard()
     assert sum(calls) == 79_999  # the last tuple is not settled yet
     assert len(calls) <= 40
+
+
+def test_a_push_touches_few_of_the_tuples_that_wait(monkeypatch):
+    """A long delay and small pushes: a tuple is merged a logarithm of times, not once for every push."""
+    touched, joined = [], waiting.concat_tuples
+    monkeypatch.setattr(
+        waiting, "concat_tuples", lambda a, b: touched.append(len(a) + len(b)) or joined(a, b)
+    )
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k", delay=30_000)
+    runner = stream.window(wp.sliding(100, 10)).agg(n=wp.count()).start(memory=Budget(10**7, technique="1W"))
+    for i in range(600):
+        runner.push(rows(100 * i, 100, 7))
+    runner.discard()
+    assert sum(touched) <= 60_000 * 15
+
+
+def test_a_push_touches_few_of_the_slices_that_wait(monkeypatch):
+    folded, fold = [], SliceShape._fold
+    monkeypatch.setattr(
+        SliceShape,
+        "_fold",
+        lambda self, start, *given: folded.append(len(start)) or fold(self, start, *given),
+    )
+    # panes that end together far in the future: every slice of them waits
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k")
+    budget = Budget(10**8, technique="2LA")
+    runner = stream.window(wp.tumbling(10**6)).agg(n=wp.count()).start(memory=budget)
+    for i in range(400):
+        runner.push(rows(50 * i, 50, 10**6))
+    runner.discard()
+    assert sum(folded) <= 20_000 * 15

@@ -12,7 +12,7 @@ from windowpane.core.closing import MOST_STEPS
 from windowpane.core.kernels.rolling import Small
 from windowpane.core.spill.feed import Answers
 from windowpane.core.spill.rolling import Found, Rolling
-from windowpane.core.spill.shapes import TIME, Shape, Slices
+from windowpane.core.spill.shapes import TIME, OpenSlices, Shape
 from windowpane.core.spill.store import BlockStore, Columns
 from windowpane.values.errors import TooManyWindows
 
@@ -67,7 +67,7 @@ class Appended:
     """Rows that are in the store now, what waits beside it, and the points of each window, if known."""
 
     columns: Columns
-    waiting: Tuples | Slices
+    waiting: OpenSlices
     points: tuple[tuple[Ints, Ints], ...] | None = None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import NEVER, Bools, Column, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.core.arrays import Bools, Column, Ints, Tuples
 from windowpane.core.columns import flat, is_text, read_column, valid_mask
 from windowpane.core.forgetting import SPARE
 from windowpane.core.operator import QueryEntry
@@ -23,6 +23,7 @@ from windowpane.core.results import Lowering, window_column
 from windowpane.core.spill.keyslots import KeySlots
 from windowpane.core.spill.lane import Answered, Appended, Lane, Span
 from windowpane.core.spill.shapes import SliceShape, key_column
+from windowpane.core.spill.waiting import Piece, settle
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class SpillOperator:
         self.lanes: list[Lane] = []
         self.wanted: list[Wanted] = []
         self.queries: list[QueryEntry] = []
-        self.pending = no_tuples()
+        self.pending: tuple[Piece[Tuples], ...] = ()
         self._in_use = [0] * len(self.keys)
 
     def take(
@@ -158,13 +159,14 @@ class SpillOperator:
 
     def _live(self, g: int) -> Bools:
         live = np.zeros(len(self.keys[g]), np.bool_)
-        if len(self.pending):
-            live[self.pending.columns[key_column(g)].values] = True
+        for piece in self.pending:
+            live[piece.rows.columns[key_column(g)].values[piece.first :]] = True
         for lane in self.lanes:
             if isinstance(lane.shape, SliceShape):
                 if lane.shape.grouping != g:
                     continue
-                live[lane.shape.open.key] = True
+                for open_slices in lane.shape.open:
+                    live[open_slices.rows.key[open_slices.first :]] = True
             mine = 0 if isinstance(lane.shape, SliceShape) else g
             for slider in lane.sliders:
                 if mine in slider.sums:
@@ -177,40 +179,13 @@ class SpillOperator:
         return (
             sum(lane.nbytes for lane in self.lanes)
             + sum(slots.nbytes for slots in self.keys)
-            + tuple_bytes(self.pending)
+            + sum(tuple_bytes(piece.rows) for piece in self.pending)
         )
 
     @property
     def nbytes(self) -> int:
         """Memory held by all state."""
         return self.sums_bytes + sum(lane.store.memory_bytes for lane in self.lanes)
-
-
-def settle(pending: Tuples, new: Tuples, bound: int) -> tuple[Tuples, Tuples]:
-    """Tuples below `bound` in time order, and those that wait, as they came."""
-    both = concat_tuples(pending, new)
-    time = both.time
-    if len(both) == 0 or bound == NEVER:
-        return _span(both, 0, 0), both
-    rising = new.rising or len(new) == 0
-    if len(pending):
-        rising = rising and bool((pending.time[1:] >= pending.time[:-1]).all())
-        rising = rising and (len(new) == 0 or pending.time[-1] <= new.time[0])
-    if rising:
-        cut = int(np.searchsorted(time, bound))
-        return _span(both, 0, cut), both.take(np.arange(cut, len(both)))
-    below = time < bound
-    order = np.argsort(time[below], kind="stable")
-    return both.take(np.flatnonzero(below)[order]), both.take(~below)
-
-
-def _span(tuples: Tuples, low: int, high: int) -> Tuples:
-    """Neighbouring tuples, without copying."""
-    columns = {
-        name: Column(c.values[low:high], None if c.valid is None else c.valid[low:high])
-        for name, c in tuples.columns.items()
-    }
-    return Tuples(tuples.time[low:high], tuples.key[low:high], columns)
 
 
 def _no_text(column: str, ids: Ints) -> pa.Array:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windowpane.core.arrays import Bools, Column, Ints, Tuples, Values, no_tuples
+from windowpane.core.arrays import NEVER, Bools, Column, Ints, Tuples, Values
 from windowpane.core.columns import is_integral, is_text, scale_of
 from windowpane.core.spill.codec import BlockLayout, block_layout
 from windowpane.core.spill.feed import LARGEST, LEAST, Answers, Feed, Lifted, fold_slices
 from windowpane.core.spill.rolling import Flow
 from windowpane.core.spill.store import Columns
+from windowpane.core.spill.waiting import Kind, Piece
 from windowpane.values.errors import BadQuery, wrong_type
 
 TIME, VALID = "$time", "$valid"
@@ -100,7 +101,7 @@ class TupleShape:
         """For each column of floats in a flow the sum that it goes to."""
         return self.feeds[grouping].target
 
-    def take(self, tuples: Tuples, bound: int) -> tuple[Columns, Tuples | Slices]:  # noqa: ARG002 - a tuple never waits
+    def take(self, tuples: Tuples, bound: int) -> tuple[Columns, OpenSlices]:  # noqa: ARG002 - a tuple never waits
         """The rows of tuples; nothing has to wait."""
         found = []
         for name, kind in self.layout.columns:
@@ -110,9 +111,9 @@ class TupleShape:
                 found.append(self._valid(tuples, kind))
             else:
                 found.append(tuples.columns[name].values)
-        return tuple(found), no_tuples()
+        return tuple(found), ()
 
-    def keep(self, waiting: Tuples | Slices) -> None:
+    def keep(self, waiting: OpenSlices) -> None:
         """Nothing waits."""
 
     def _valid(self, tuples: Tuples, kind: str) -> Values:
@@ -185,6 +186,10 @@ class Slices:
         return sum(array.nbytes for array in arrays)
 
 
+OpenSlices = tuple[Piece[Slices], ...]
+"""Slices that the punctuation has not passed."""
+
+
 class SliceShape:
     """Rows are slices of one grouping: of every pane and key the counts, sums and extremes.
 
@@ -202,27 +207,28 @@ class SliceShape:
         self.layout = block_layout(
             {TIME: np.int64, **names, **floats, **codes, key_column(0): np.int32}, block_bytes
         )
-        self.open = no_slices(feed)
+        self.open: OpenSlices = ()
+        self._kind = Kind(_part, _copied, self._merged)
 
     def target(self, grouping: int) -> Ints:  # noqa: ARG002 - there is one
         """Both floats of a pair go to the same sum."""
         return np.repeat(np.arange(len(self.feed.floats)), 2)
 
-    def take(self, tuples: Tuples, bound: int) -> tuple[Columns, Tuples | Slices]:
+    def take(self, tuples: Tuples, bound: int) -> tuple[Columns, OpenSlices]:
         """The slices that end by `bound`; the others wait."""
         start = (tuples.time - self.origin) // self.pane * self.pane + self.origin
         fresh = self._fold(
             start, tuples.columns[key_column(self.grouping)].values, self.feed.lift(tuples), self.feed.target
         )
-        merged = fresh
-        if len(self.open):
-            merged = self._merged(self.open, fresh)
-        cut = int(np.searchsorted(merged.start, bound - self.pane, side="right"))
-        return self._columns(_part(merged, 0, cut)), _part(merged, cut, len(merged))
+        held, passed = self._kind.add(self.open, fresh), max(bound, NEVER + self.pane) - self.pane
+        gone, stays = self._kind.cut(
+            held, lambda slices: int(np.searchsorted(slices.start, passed, side="right"))
+        )
+        settled = reduce(self._merged, gone) if gone else no_slices(self.feed)
+        return self._columns(settled), stays
 
-    def keep(self, waiting: Tuples | Slices) -> None:
+    def keep(self, waiting: OpenSlices) -> None:
         """Hold the slices that the punctuation has not passed."""
-        assert isinstance(waiting, Slices)
         self.open = waiting
 
     def _fold(self, start: Ints, key: Ints, lifted: Lifted, target: Ints) -> Slices:
@@ -275,7 +281,7 @@ class SliceShape:
     @property
     def nbytes(self) -> int:
         """Memory of the slices that wait."""
-        return self.open.nbytes
+        return sum(piece.rows.nbytes for piece in self.open)
 
 
 Shape = TupleShape | SliceShape
@@ -299,6 +305,12 @@ def _part(slices: Slices, low: int, high: int) -> Slices:
         codes=a.codes[:, low:high],
     )
     return Slices(slices.start[low:high], slices.key[low:high], answers)
+
+
+def _copied(slices: Slices) -> Slices:
+    a = slices.answers
+    answers = Answers(a.counts.copy(), a.sums.copy(), a.floats.copy(), a.codes.copy())
+    return Slices(slices.start.copy(), slices.key.copy(), answers)
 
 
 def no_slices(feed: Feed) -> Slices:

@@ -17,6 +17,7 @@ from windowpane.core.spill.lane import Lane, Slider, Span
 from windowpane.core.spill.operator import SpillOperator
 from windowpane.core.spill.rolling import Rolling
 from windowpane.core.spill.shapes import Slices, SliceShape
+from windowpane.core.spill.waiting import Piece
 from windowpane.values.errors import BadState
 
 FORMAT = 2
@@ -35,15 +36,18 @@ def write_operator(operator: SpillOperator | None) -> Blocks:
             blocks.add(f"keys {g} {name}", codec.write_table({name: array}))
         for name, block in slots.index.blocks().items():
             blocks.add(f"keys {g} values {name}", codec.seal(block))
-    blocks.add("pending", codec.write_tuples(operator.pending))
-    blocks.add(MANIFEST, codec.write_json({"lanes": lanes, "digests": blocks.digests}))
+    for at, piece in enumerate(operator.pending):
+        blocks.add(f"pending {at}", codec.write_tuples(piece.rows))
+    pending = [piece.first for piece in operator.pending]
+    blocks.add(MANIFEST, codec.write_json({"lanes": lanes, "pending": pending, "digests": blocks.digests}))
     return blocks
 
 
 def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
-    if isinstance(lane.shape, SliceShape):
-        for name, array in _open_arrays(lane.shape.open).items():
-            blocks.add(f"open {i} {name}", codec.write_table({name: array}))
+    pieces = lane.shape.open if isinstance(lane.shape, SliceShape) else ()
+    for at, piece in enumerate(pieces):
+        for name, array in _open_arrays(piece.rows).items():
+            blocks.add(f"open {i} {at} {name}", codec.write_table({name: array}))
     sliders = []
     for slider in lane.sliders:
         for g, sums in slider.sums.items():
@@ -58,7 +62,7 @@ def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
                 "groupings": list(slider.sums),
             }
         )
-    return {"since": int(lane.since), "sliders": sliders}
+    return {"since": int(lane.since), "sliders": sliders, "open": [piece.first for piece in pieces]}
 
 
 def _open_arrays(slices: Slices) -> dict[str, Values]:
@@ -77,7 +81,12 @@ def read_operator(blocks: Mapping[str, bytes], build: Callable[[], SpillOperator
     for i, (lane, stored) in enumerate(zip(operator.lanes, manifest["lanes"], strict=True)):
         lane.since = stored["since"]
         if isinstance(lane.shape, SliceShape):
-            lane.shape.keep(_read_open(i, lane.shape, blocks))
+            lane.shape.keep(
+                tuple(
+                    Piece(_read_open(i, at, lane.shape, blocks), first)
+                    for at, first in enumerate(stored["open"])
+                )
+            )
         for each in stored["sliders"]:
             lane.sliders.append(_read_slider(i, lane, each, blocks))
     for g, slots in enumerate(operator.keys):
@@ -89,7 +98,10 @@ def read_operator(blocks: Mapping[str, bytes], build: Callable[[], SpillOperator
         }
         types = [operator.types[name] for name in slots.index.names]
         slots.restore(arrays, KeyIndex.restore(slots.index.names, types, values))
-    operator.pending = codec.read_tuples("pending", _block(blocks, "pending"))
+    operator.pending = tuple(
+        Piece(codec.read_tuples(f"pending {at}", _block(blocks, f"pending {at}")), first)
+        for at, first in enumerate(manifest["pending"])
+    )
     return operator
 
 
@@ -104,8 +116,8 @@ def _read_slider(i: int, lane: Lane, stored: dict[str, Any], blocks: Mapping[str
     return Slider(span, stored["window"], sums, stored["since"], stored["last"])
 
 
-def _read_open(i: int, shape: SliceShape, blocks: Mapping[str, bytes]) -> Slices:
-    flat = {name: _array(blocks, f"open {i} {name}", name) for name in _OPEN}
+def _read_open(i: int, at: int, shape: SliceShape, blocks: Mapping[str, bytes]) -> Slices:
+    flat = {name: _array(blocks, f"open {i} {at} {name}", name) for name in _OPEN}
     n, feed = len(flat["start"]), shape.feed
     answers = Answers(
         flat["counts"].reshape(len(feed.counts), n),
