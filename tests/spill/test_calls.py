@@ -7,6 +7,7 @@ import pytest
 import windowpane as wp
 from windowpane.core.spill import rolling, waiting
 from windowpane.core.spill.shapes import SliceShape
+from windowpane.core.spill.state import write_operator
 from windowpane.values.sizes import Budget
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float64()})
@@ -61,3 +62,22 @@ def test_a_push_touches_few_of_the_slices_that_wait(monkeypatch):
         runner.push(rows(50 * i, 50, 10**6))
     runner.discard()
     assert sum(folded) <= 20_000 * 15
+
+
+@pytest.mark.parametrize("technique", ["1W", "2LA"])
+def test_a_checkpoint_rewrites_the_sums_of_keys_that_changed(technique):
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k")
+    budget = Budget(10**8, technique=technique)
+    query = stream.window(wp.sliding(10**6, 10_000)).agg(total=wp.sum("v"), most=wp.max("v"))
+    with query.start(memory=budget) as runner:
+        runner.push(rows(0, 20_000, 20_000))
+        runner.punctuate(20_000)
+        before = write_operator(runner._spill)
+        runner.push(pa.table({"t": [20_000, 20_001], "k": [3, 4], "v": [1.0, 1.0]}, schema=SCHEMA))
+        runner.punctuate(20_002)
+        after = write_operator(runner._spill)
+        put, gone = after.changed(before.digests)
+    sums = {name for name in after if name.startswith("sums")}
+    assert not gone
+    assert len(sums) > 50
+    assert sum(len(after[name]) for name in sums & set(put)) < sum(len(after[name]) for name in sums) / 5

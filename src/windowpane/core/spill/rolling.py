@@ -176,11 +176,15 @@ class Rolling:
         shapes = {name: getattr(self, name) for name in ("state", *_BY_KEY, *_BY_NODE)}
         return {name: np.ascontiguousarray(array).reshape(-1) for name, array in shapes.items()}
 
+    def width(self, name: str) -> int:
+        """Entries of an array for one key (or row that may be an extreme)."""
+        return int(np.prod(getattr(self, name).shape[1:], dtype=np.int64))
+
     def restore(self, arrays: dict[str, Values]) -> None:
         """Go on from the state that `arrays` gave."""
         for name in ("state", *_BY_KEY, *_BY_NODE):
             own, given = getattr(self, name), arrays[name]
-            width = int(np.prod(own.shape[1:])) if own.ndim > 1 else 1
+            width = self.width(name)
             if given.dtype != own.dtype or (width and len(given) % width):
                 raise BadState(
                     f"the state {name!r} of a window does not fit the query: another one wrote it."

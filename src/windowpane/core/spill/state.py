@@ -22,6 +22,8 @@ from windowpane.values.errors import BadState
 
 FORMAT = 2
 MANIFEST = "manifest"
+SLOTS = 2048
+"""Keys whose sums are in one block."""
 _OPEN = ("start", "key", "counts", "sums", "floats", "codes")
 
 
@@ -51,8 +53,7 @@ def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
     sliders = []
     for slider in lane.sliders:
         for g, sums in slider.sums.items():
-            for name, array in sums.arrays().items():
-                blocks.add(f"sums {i} {slider.window} {g} {name}", codec.write_table({name: array}))
+            _write_sums(f"sums {i} {slider.window} {g}", sums, blocks)
         sliders.append(
             {
                 "span": list(astuple(slider.span)),
@@ -63,6 +64,24 @@ def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
             }
         )
     return {"since": int(lane.since), "sliders": sliders, "open": [piece.first for piece in pieces]}
+
+
+def _write_sums(prefix: str, sums: Rolling, blocks: Blocks) -> None:
+    """Some thousand keys to a block, so that blocks of keys without rows stay as they are."""
+    for name, array in sums.arrays().items():
+        step = SLOTS * sums.width(name)
+        for at, low in enumerate(range(0, len(array), max(step, 1))):
+            blocks.add(f"{prefix} {name} {at}", codec.write_table({name: array[low : low + step]}))
+
+
+def _read_sums(prefix: str, sums: Rolling, blocks: Mapping[str, bytes]) -> dict[str, Values]:
+    found = {}
+    for name, own in sums.arrays().items():
+        parts: list[Values] = [own[:0]]
+        while f"{prefix} {name} {len(parts) - 1}" in blocks:
+            parts.append(_array(blocks, f"{prefix} {name} {len(parts) - 1}", name))
+        found[name] = np.concatenate(parts)
+    return found
 
 
 def _open_arrays(slices: Slices) -> dict[str, Values]:
@@ -110,8 +129,7 @@ def _read_slider(i: int, lane: Lane, stored: dict[str, Any], blocks: Mapping[str
     sums: dict[int, Rolling] = {}
     for g in stored["groupings"]:
         rolling = lane.rolling(span, g)
-        prefix = f"sums {i} {stored['window']} {g} "
-        rolling.restore({name: _array(blocks, prefix + name, name) for name in rolling.arrays()})
+        rolling.restore(_read_sums(f"sums {i} {stored['window']} {g}", rolling, blocks))
         sums[g] = rolling
     return Slider(span, stored["window"], sums, stored["since"], stored["last"])
 
