@@ -318,3 +318,67 @@ sink: {format: text, path: out}
     (tmp_path / "job.yaml").write_text(text, "utf-8")
     with pytest.raises(BadJob, match=r"job\.yaml:4: sink\.format: a text file holds one column"):
         load(tmp_path / "job.yaml")
+
+
+MEMORY = """\
+source: {{format: rate}}
+stream: {{time: timestamp, keys: k, delay: 2 s}}
+query: {{window: "{window}", aggregates: count()}}
+sink: {{format: console}}
+memory: {memory}
+"""
+
+
+@pytest.mark.parametrize(("written", "found"), [("64 MB", 64_000_000), ("1 KiB", 1024), ("70000", 70_000)])
+def test_the_memory_of_a_job_is_a_size(tmp_path, written, found):
+    (tmp_path / "job.yaml").write_text(MEMORY.format(window="tumbling(1 s)", memory=written), "utf-8")
+    assert load(tmp_path / "job.yaml").memory == found
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("lots", "memory: 'lots' is no size. Write '64 MB'"),
+        ("true", "memory: this must be a size such as 64 MB, not true"),
+        ("0", "memory: 0 is no size"),
+        ("1 MB\ntrigger: batch", "memory: a batch job takes"),
+    ],
+)
+def test_a_memory_that_is_none_is_told_with_its_line(tmp_path, written, told):
+    text = MEMORY.format(window="tumbling(1 s)", memory=written)
+    if "batch" in written:
+        (tmp_path / "in").mkdir()
+        text = text.replace("format: rate", "format: parquet, path: in")
+    (tmp_path / "job.yaml").write_text(text, "utf-8")
+    with pytest.raises(BadJob, match=rf"job\.yaml:5: {told}"):
+        load(tmp_path / "job.yaml")
+
+
+@pytest.mark.parametrize(("window", "taken"), [("tumbling(1 s)", True), ("session(1 s)", False)])
+def test_a_job_runs_its_queries_within_its_memory(tmp_path, monkeypatch, window, taken):
+    """What Spark is asked for; windows that cannot be kept in blocks are told by their line."""
+    from windowpane.jobs import build
+    from windowpane.query import RUNTIMES
+    from windowpane.spark.parts import one_part
+
+    schema = pa.schema([("timestamp", pa.timestamp("us", "UTC")), ("k", pa.string())])
+    asked = []
+
+    def to_spark(query, _what, **options):
+        one_part(query.plan)
+        asked.append(options)
+
+    (tmp_path / "job.yaml").write_text(MEMORY.format(window=window, memory="64 MB"), "utf-8")
+    job = load(tmp_path / "job.yaml")
+    monkeypatch.setitem(RUNTIMES, "to_spark", to_spark)
+    monkeypatch.setattr(build, "read", lambda *_: None)
+    monkeypatch.setattr(build, "observed_input", lambda *_: None)
+    made = build.queries(job, schema=schema)
+    monkeypatch.setattr(build, "queries", lambda *_: made)
+    monkeypatch.setattr("windowpane.query.query.need_spark", lambda _: None)
+    if taken:
+        build.answers(job, None)
+        assert asked == [{"control": None, "memory": 64_000_000}]
+    else:
+        with pytest.raises(BadJob, match=r"job\.yaml:3: .*memory="):
+            build.answers(job, None)

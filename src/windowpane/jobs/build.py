@@ -86,13 +86,8 @@ def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:
     frame = read(job, session)
     if job.streaming:
         frame = observed_input(frame, job.stream["time"])
-    built = queries(job, frame)
-    return [
-        (
-            spec,
-            located(
-                spec.node, partial(sparks, spec.node, partial(query.to_spark, control=job.control(spec)))
-            ),
-        )
-        for spec, query in zip(job.queries, built, strict=True)
-    ]
+    found = []
+    for spec, query in zip(job.queries, queries(job, frame), strict=True):
+        make = partial(query.to_spark, control=job.control(spec), memory=job.memory)
+        found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
+    return found

@@ -65,7 +65,11 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Job:
-    """A whole job file. `stream` holds the arguments of `wp.stream` but for the source."""
+    """A whole job file.
+
+    `stream` holds the arguments of `wp.stream` but for the source; `memory` is the bytes that the state of
+    each query may take in each bucket.
+    """
 
     source: Source
     stream: Mapping[str, Any]
@@ -74,6 +78,7 @@ class Job:
     checkpoint: str | None
     master: str | None
     spark: Mapping[str, str]
+    memory: int | None
     document: Node = field(compare=False, repr=False)
 
     @property

@@ -23,8 +23,9 @@ from windowpane.jobs.fields import (
 from windowpane.jobs.job import Job, QuerySpec, Sink, Source, Trigger, TriggerKind
 from windowpane.values.durations import microseconds
 from windowpane.values.paths import local_path
+from windowpane.values.sizes import size_in_bytes
 
-_TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "master", "spark")
+_TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "memory", "master", "spark")
 _STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "name")
 _QUERY = ("name", "window", "windows", "aggregates", "keys", "emit", "sink")
 _TRIGGERS: tuple[TriggerKind, ...] = ("available_now", "drain", "once", "batch")
@@ -42,7 +43,8 @@ def load(file: Path) -> Job:
     queries = _queries(top, file.parent)
     checkpoint = _checkpoint(top, queries, trigger, file.parent)
     settings = top.options("spark")
-    return Job(source, stream, queries, trigger, checkpoint, top.text("master"), settings, root)
+    memory = _memory(top.get("memory"), trigger)
+    return Job(source, stream, queries, trigger, checkpoint, top.text("master"), settings, memory, root)
 
 
 def _stream(node: Node) -> dict[str, Any]:
@@ -69,6 +71,17 @@ def _microseconds(node: Node) -> int:
     if isinstance(node.value, bool) or not isinstance(node.value, str | int):
         raise node.error(f"this must be a duration such as 2 s, not {shown(node)}.")
     return microseconds(node.value)
+
+
+def _memory(node: Node | None, trigger: Trigger) -> int | None:
+    if node is None:
+        return None
+    if trigger.kind == "batch":
+        raise node.error("a batch job takes each bucket's rows in at once. Remove memory, or the trigger.")
+    if isinstance(node.value, bool) or not isinstance(node.value, str | int):
+        raise node.error(f"this must be a size such as 64 MB, not {shown(node)}.")
+    size = node.value
+    return located(node, lambda: size_in_bytes(size))
 
 
 def _queries(top: Fields, folder: Path) -> tuple[QuerySpec, ...]:
