@@ -33,7 +33,7 @@ from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
-from windowpane.spark.run import bucket_labels, schema_of
+from windowpane.spark.run import bucket_labels, named, schema_of
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.values.errors import BadState
 
@@ -64,7 +64,7 @@ class LatestPacker:
             for i, spec in enumerate(self.specs)
         ]
         for batch in gathered(batches):
-            rows, when, _ = watch.split(batch, seen)
+            rows, when, _ = watch.split(batch.rename_columns(list(self.stream.columns)), seen)
             for spec, sender in zip(self.specs, senders, strict=True):
                 some, times = (rows, when) if spec.keeps_all else self._newest(spec, rows, when)
                 yield from sender.take(some, times)
@@ -189,8 +189,9 @@ def latest_to_spark(
     session = frame.sparkSession
     specs = tuple(_spec(session, query) for query in queries)
     labels = bucket_labels(session, buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1))
-    columns = ["`" + name.replace("`", "``") + "`" for name in stream.columns]
-    packed = frame.select(*columns).mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
+    # Spark's mapInArrow takes names with dots apart, so columns go by their places.
+    rows = frame.select(*named(frame, stream.columns)).toDF(*(f"c{i}" for i in range(len(stream.columns))))
+    packed = rows.mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
     for spec in specs:
         stale = staleness_schema(spec, KeyIndex(spec.keys, [stream.type(name) for name in spec.keys]))

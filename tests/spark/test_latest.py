@@ -1,0 +1,130 @@
+"""Update queues on Spark itself: files as micro-batches, a function that takes a few rows of each."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import windowpane as wp
+from windowpane.spark import counts_of, finish
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+KEYS, FILES, ROWS = 60, 3, 240
+SCHEMA = "key string, number bigint"
+
+
+def events():
+    """Rows whose times are out of order within a key and over files, with some that have no place."""
+    rng = np.random.default_rng(3)
+    n = FILES * ROWS
+    time = 1_700_000_000_000_000 + np.arange(n) * 1_000 + rng.integers(-200_000, 200_000, n)
+    far = rng.random(n) < 0.01
+    time[far] += 10 * 365 * 86_400 * 1_000_000  # ten years ahead
+    null = (rng.random(n) < 0.01) & ~far
+    return pa.table(
+        {
+            "ts": pa.array(time, pa.timestamp("us", "UTC"), mask=null),
+            "a.key": rng.integers(0, KEYS, n).astype(str),
+            "number": time,
+            "far": far,
+        }
+    )
+
+
+def write(folder, table):
+    folder.mkdir()
+    for i in range(FILES):
+        file = folder / f"{i}.parquet"
+        pq.write_table(table.slice(i * ROWS, ROWS), file)
+        os.utime(file, (1_700_000_000 + i, 1_700_000_000 + i))
+
+
+def plain(frame):
+    return frame.rename(columns={"a.key": "key"})[["key", "number"]]
+
+
+class Run:
+    """The queues over the files that are there, on one checkpoint; what each gave, in order."""
+
+    def __init__(self, spark, tmp_path):
+        self.spark, self.path = spark, tmp_path
+        self.found, self.progress, self.stale = {"newest": [], "every": []}, [], []
+
+    def outputs(self):
+        schema = self.spark.read.parquet(str(self.path / "in")).schema
+        files = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        stream = wp.stream(files.parquet(str(self.path / "in")), time="ts", keys="a.key")
+        # The first call takes eight rows whatever the budget, so that most keys wait.
+        newest = stream.latest(budget="1 us").apply(plain, SCHEMA, name="newest")
+        every = stream.latest(policy="append", budget="1 us").apply(plain, SCHEMA, name="every")
+        return wp.to_spark(newest, every, control=self.path / "control")
+
+    def go(self):
+        outputs = self.outputs()
+
+        def note(name, rows, number):
+            given = [row.asDict() for row in rows.collect()]
+            if name in self.found:
+                self.found[name].extend((number, row["key"], row["number"]) for row in given)
+            else:
+                self.stale.extend(given)
+
+        writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(note))
+        query = writer.option("checkpointLocation", str(self.path / "checkpoint"))
+        running = query.trigger(availableNow=True).start()
+        running.awaitTermination()
+        own = [counts_of(progress) for progress in running.recentProgress]
+        self.progress += [counts for counts in own if counts.get("updates") is not None]
+        return self
+
+    def total(self, name):
+        return sum(counts[name] for counts in self.progress)
+
+
+def test_queues_side_by_side_keep_what_waits_over_a_restart_and_serve_it_in_the_end(spark, tmp_path):
+    table = events()
+    write(tmp_path / "in", table)
+    placed = table.filter(pa.array([t is not None for t in table["ts"].to_pylist()]))
+    good = placed.filter(pa.array([not far for far in placed["far"].to_pylist()])).to_pylist()
+    run = Run(spark, tmp_path).go()
+    # Every row was counted, by each of the two queues; little was served.
+    assert run.total("updates") == 2 * len(good)
+    assert run.total("null_time") == ROWS * FILES - placed.num_rows > 0
+    assert run.total("too_far_ahead") == placed.num_rows - len(good) > 0
+    waits = run.progress[-1]["waiting"]
+    assert waits > KEYS
+    ends = run.total("served") + run.total("lost") + run.total("outdated")
+    assert ends + waits == 2 * len(good)
+    assert len(run.found["newest"]) < KEYS * FILES
+    # A restart goes on with what waits; at the end all of it is served.
+    finish(tmp_path / "control")
+    run.go()
+    assert run.progress[-1]["waiting"] == 0
+    assert run.total("updates") == 2 * len(good)
+    last, newest = {}, {}
+    for _, key, number in run.found["newest"]:
+        assert number >= last.get(key, number), key  # never older than the result before it
+        last[key] = number
+    for row in good:
+        newest[row["a.key"]] = max(newest.get(row["a.key"], 0), row["number"])
+    assert last == newest
+    assert sorted((key, number) for _, key, number in run.found["every"]) == sorted(
+        (row["a.key"], row["number"]) for row in good
+    )
+    assert {row["a.key"] for row in run.stale} == set(newest)
+    assert all(row["application_staleness"] >= row["queue_staleness"] >= 0 for row in run.stale)
+
+
+def test_a_static_frame_gives_the_newest_row_of_each_key(spark, tmp_path):
+    table = events()
+    write(tmp_path / "in", table)
+    stream = wp.stream(spark.read.parquet(str(tmp_path / "in")), time="ts", keys="a.key", max_ahead=None)
+    rows = stream.latest(budget="1 us").apply(plain, SCHEMA).to_spark().collect()
+    newest = {}
+    for row in table.to_pylist():
+        if row["ts"] is not None:
+            newest[row["a.key"]] = max(newest.get(row["a.key"], 0), row["number"])
+    assert {row["key"]: row["number"] for row in rows} == newest
+    assert len(rows) == len(newest)
