@@ -262,20 +262,19 @@ def query_entry(plan: Plan, query: WindowQuery, first: int) -> QueryEntry:
 
 
 def seen_in(time: Ints, keys: Sequence[Ints], pane: int) -> Seen:
-    """What a first batch tells: its rate, its keys, and its keys in one pane on average."""
-    length = max(1, int(time.max()) - int(time.min()))
-    rate = len(time) / length
+    """What a first batch tells: its rate, its keys, and its keys in one pane on average.
+
+    A batch of one instant tells no rate; it is taken for all that a pane holds.
+    """
+    length = int(time.max()) - int(time.min())
+    rate = len(time) / (length or max(pane, 1))
     groups = tuple(float(len(np.unique(key))) for key in keys)
     if pane == 0:
         return Seen(rate, groups, groups)
-    place = (time - time.min()) // pane
-    panes = max(1, int(place.max()) + 1)
-    active = []
-    for key in keys:
-        pairs = len(np.unique(np.stack([place, key]), axis=1).T)
-        # a batch shorter than a pane shows fewer keys than the pane will hold, but never more
-        active.append(pairs / min(panes, len(np.unique(place))))
-    return Seen(rate, groups, tuple(active))
+    panes, place = np.unique((time - time.min()) // pane, return_inverse=True)
+    # a batch shorter than a pane shows fewer keys than the pane will hold, but never more
+    active = tuple(len(np.unique(place * (int(key.max()) + 1) + key)) / len(panes) for key in keys)
+    return Seen(rate, groups, active)
 
 
 def explain_memory(plan: Plan, budget: Budget, rate: float, groups: float) -> str:
