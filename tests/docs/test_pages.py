@@ -64,3 +64,11 @@ def test_a_card_has_every_field_and_names_files_that_exist(title, card):
     assert sorted(found) == sorted(FIELDS), title
     for file in re.findall(r"\b(?:core|bench|planner)/[\w/]+\.py", card):
         assert (ROOT / "src" / "windowpane" / file).exists(), f"{title}: {file}"
+
+
+def test_the_python_of_the_reliability_page_runs():
+    text = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "reliability.md", "exec"), {})  # noqa: S102 - our own text

@@ -20,7 +20,7 @@ from windowpane.spark import counts_of
 from windowpane.spark.session import ANSWERED, ARRIVED
 
 _WIDTH = 160
-REASONS = ("null_time", "out_of_range", "too_far_ahead")
+REASONS = ("null_time", "out_of_range", "too_far_ahead", "null_required")
 """Why rows are rejected."""
 
 

@@ -14,6 +14,7 @@ from windowpane.core.clock import Clock
 from windowpane.core.columns import read_column, read_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader, Writer
+from windowpane.core.required import first_null, null_in
 from windowpane.core.snapshot import read_keys
 from windowpane.local.results import Counts
 from windowpane.plan.nodes import Stream
@@ -93,17 +94,14 @@ class Gate:
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
         """Sort rows into kept, late and rejected; the clock moves on."""
         time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
-        placed = _placed(len(time), valid, bad)
+        lacks = self._lacks(batch)
+        placed = _placed(len(time), valid, bad, lacks)
         some = batch if placed is None else batch.filter(pa.array(placed))
         times = time if placed is None else time[placed]
         verdict = self.clock.admit(times, self._markers(some), self._source_ids(some), now)
         reasons: list[tuple[str, pa.RecordBatch]] = []
         if placed is not None:
-            null = np.zeros(len(time), np.bool_) if valid is None else ~valid
-            reasons += [
-                (NULL_TIME, batch.filter(pa.array(null))),
-                (BAD_TIME, batch.filter(pa.array(~null & ~placed))),
-            ]
+            reasons += self._unplaced(batch, valid, bad, lacks)
         if verdict.all_kept:
             return self._done(batch, some, times, self.no_late, reasons, 0, rising=verdict.in_order)
         codes = verdict.codes
@@ -114,6 +112,29 @@ class Gate:
         return self._done(
             batch, some.filter(pa.array(kept)), times[kept], late, reasons, markers, rising=False
         )
+
+    def _lacks(self, batch: pa.RecordBatch) -> Ints | None:
+        """Which required column each row lacks, by number from 1; markers need none."""
+        lacks = first_null(batch, self.stream.required)
+        marker = None if lacks is None else self._markers(batch)
+        if lacks is not None and marker is not None:
+            lacks[marker] = 0
+        return lacks
+
+    def _unplaced(
+        self, batch: pa.RecordBatch, valid: Bools | None, bad: Bools | None, lacks: Ints | None
+    ) -> list[tuple[str, pa.RecordBatch]]:
+        """The rows without a place in time, or without a required column, by the first reason."""
+        left: Bools = np.ones(batch.num_rows, np.bool_)
+        tests = [(NULL_TIME, None if valid is None else ~valid), (BAD_TIME, bad)]
+        if lacks is not None:
+            tests += [(null_in(name), lacks == i) for i, name in enumerate(self.stream.required, 1)]
+        found = []
+        for reason, test in tests:
+            if test is not None:
+                found.append((reason, batch.filter(pa.array(test & left))))
+                left &= ~test
+        return found
 
     def _done(
         self,
@@ -173,8 +194,9 @@ def rejects_table(schema: pa.Schema, reasons: list[tuple[str, pa.RecordBatch]]) 
     return pa.concat_tables(parts) if parts else full.empty_table()
 
 
-def _placed(n: int, valid: Bools | None, bad: Bools | None) -> Bools | None:
-    if valid is None and bad is None:
+def _placed(n: int, valid: Bools | None, bad: Bools | None, lacks: Ints | None) -> Bools | None:
+    if valid is None and bad is None and lacks is None:
         return None
     placed = np.ones(n, np.bool_) if valid is None else valid.copy()
-    return placed if bad is None else placed & ~bad
+    placed = placed if bad is None else placed & ~bad
+    return placed if lacks is None else placed & (lacks == 0)

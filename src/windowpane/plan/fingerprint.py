@@ -26,6 +26,7 @@ def _stream(stream: Stream) -> dict[str, str]:
         "lateness": str(stream.lateness),
         "max_ahead": str(stream.max_ahead),
         "ties": str(stream.ties),
+        **({"required": identity(stream.required)} if stream.required else {}),
         **_derived(stream),
     }
 

@@ -25,7 +25,8 @@ class Stream:
     """A progressing stream: its columns, the measure it progresses on, and its punctuation.
 
     `derived` says how rows and columns come from the source: texts of computed columns by their name, and of
-    conditions with no name. They run before anything here does, but state depends on them.
+    conditions with no name. They run before anything here does, but state depends on them. Rows with a null
+    in a `required` column are rejected.
     """
 
     types: tuple[tuple[str, pa.DataType], ...]
@@ -37,6 +38,7 @@ class Stream:
     ties: str | None
     name: str = "stream"
     derived: tuple[tuple[str, str], ...] = ()
+    required: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,7 +131,11 @@ def check(plan: Plan) -> Plan:
     """Fail with a clear error if the parts do not fit; gives the plan back."""
     stream = plan.stream
     stream.require(
-        stream.time, *stream.keys, *stream.policy_columns(), *([stream.ties] if stream.ties else [])
+        stream.time,
+        *stream.keys,
+        *stream.policy_columns(),
+        *([stream.ties] if stream.ties else []),
+        *stream.required,
     )
     names = [query.name for query in plan.queries]
     for name in names:

@@ -20,14 +20,16 @@ def check_names(columns: list[str]) -> None:
             raise BadQuery(f"the rows have two columns {column!r}. Rename one of them first.")
 
 
-def names(keys: str | Iterable[str]) -> tuple[str, ...]:
-    """Key columns, of which one may be given by its name alone."""
-    if not isinstance(keys, Iterable):
-        raise BadQuery(f"keys is {keys!r}. Give the name of a column or a list of names; none: keys=().")
-    found = (keys,) if isinstance(keys, str) else tuple(keys)
+def names(columns: str | Iterable[str], what: str = "keys") -> tuple[str, ...]:
+    """Columns such as the keys, of which one may be given by its name alone."""
+    if not isinstance(columns, Iterable):
+        raise BadQuery(
+            f"{what} is {columns!r}. Give the name of a column or a list of names; none: {what}=()."
+        )
+    found = (columns,) if isinstance(columns, str) else tuple(columns)
     for name in found:
         if found.count(name) > 1:
-            raise BadQuery(f"keys names {name!r} twice. Name each key column once.")
+            raise BadQuery(f"{what} names {name!r} twice. Name each column once.")
     return found
 
 

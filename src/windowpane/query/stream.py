@@ -47,6 +47,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     lateness: Duration = 0,
     max_ahead: Duration | None = _UNSET,
     ties: str | None = None,
+    required: str | Iterable[str] = (),
     schema: pa.Schema | None = None,
     name: str = "stream",
 ) -> StreamBuilder:
@@ -64,6 +65,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
         max_ahead: tuples further ahead of the stream than this are rejected (default: 365 days for times, no
             limit for integer measures; None: no limit).
         ties: an integer column that orders tuples of equal time (default: their content does).
+        required: columns that must not be null: a row that lacks one is rejected, with the reason "null ...".
         schema: the columns, where there is no source to read them from.
         name: what messages call the stream.
     """
@@ -80,7 +82,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
                 f"a stream of answers has the punctuation and the columns of its query. "
                 f"Leave {' and '.join(given)} out."
             )
-        return _chained(source, time, keys, ties, name)
+        return _chained(source, time, keys, ties, name, names(required, "required"))
     foreign = FOREIGN.get(type(source).__module__.split(".")[0])
     if foreign is not None and schema is not None:
         raise BadQuery("a Spark DataFrame has its own schema. Leave schema out, or cast its columns first.")
@@ -92,6 +94,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     check_names([column for column, _ in types])
     policy = punctuation or (ordered() if delay is None else _delay(delay))
     node = Stream(types, time, names(keys), policy, length("lateness", lateness), None, ties, name)
+    node = replace(node, required=names(required, "required"))
     check(Plan(node, ()))
     check_types(node)
     ahead = (None if is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
@@ -100,7 +103,12 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
 
 
 def _chained(
-    upstream: Query, time: str, keys: str | Iterable[str], ties: str | None, name: str
+    upstream: Query,
+    time: str,
+    keys: str | Iterable[str],
+    ties: str | None,
+    name: str,
+    required: tuple[str, ...],
 ) -> StreamBuilder:
     """The answers of a query as a stream, which progresses with the query's own punctuation."""
     query = upstream.node
@@ -119,7 +127,8 @@ def _chained(
         )
     schema = flat_schema(compile_plan(upstream.plan)[0].schemas()[query.name])
     check_names(schema.names)
-    node = Stream(tuple((f.name, f.type) for f in schema), time, names(keys), manual(), 0, None, ties, name)
+    types = tuple((f.name, f.type) for f in schema)
+    node = Stream(types, time, names(keys), manual(), 0, None, ties, name, required=required)
     check(Plan(node, ()))
     check_types(node)
     return StreamBuilder(node, Source(None, upstream=upstream))
@@ -168,7 +177,7 @@ class StreamBuilder:
         return replace(self, source=Source(batch.filter(condition) for batch in source))
 
     def select(self, *columns: str, **computed: Any) -> StreamBuilder:
-        """These columns, and computed ones by name; the time, keys and ties must be among them.
+        """These columns, and computed ones by name; the time, keys, ties and required ones must be among.
 
         On Spark a computed column is a SQL text or a Column, which Catalyst runs; in this process it is a
         `pyarrow.compute` expression.
@@ -229,6 +238,8 @@ class StreamBuilder:
             raise BadQuery("latest() needs a key: the columns that say what a row updates.")
         self.node.require(*keys)
         check_keys(self.node, keys)
+        if self.node.required:
+            raise BadQuery("latest() takes no required= columns. Leave them out, and filter: .where(...).")
         allowed = length("budget", budget)
         if allowed == 0:
             raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")

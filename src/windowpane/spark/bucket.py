@@ -19,6 +19,7 @@ from windowpane.core.emission import Moment
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.operator import Operator
 from windowpane.core.partials.counts import plain
+from windowpane.core.required import first_null, null_in
 from windowpane.core.rows import Rows
 from windowpane.plan.nodes import Stream
 from windowpane.spark.envelope import SEEN, read_batches, tagged
@@ -29,7 +30,7 @@ from windowpane.spark.seen import Seen, flagged
 from windowpane.values.punctuation import marker_of
 
 LATE, REJECTS = "late", "rejects"
-REASONS = pa.array(["", "too far ahead", "time out of range", "null time"])
+REASONS = ("", "too far ahead", "time out of range", "null time")
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Counts:
     null_time: int = 0
     out_of_range: int = 0
     too_far_ahead: int = 0
+    null_required: int = 0
 
     def add(self, other: Counts) -> None:
         """Count the other's rows too."""
@@ -176,23 +178,27 @@ def sort_strays(
 ) -> tuple[dict[str, list[pa.Table]], Counts]:
     """The late rows, and those that have no place, with the reason; and counts of the rows with a time."""
     tables: dict[str, list[pa.Table]] = {name: [] for name in wanted}
+    reasons = pa.array([*REASONS, *(null_in(column) for column in stream.required)])
     counts = Counts()
     for batch in (b for payload in payloads for b in read_batches(payload) if b.num_rows):
         time, valid, bad = read_time(batch.column(stream.time), stream.time)
-        reason = np.zeros(len(time), np.int8)
+        data = ~flagged(batch, marker_of(stream.policy))
+        reason = np.zeros(len(time), np.int64)
         reason[time >= limit] = 1
+        lacks = first_null(batch, stream.required)
+        if lacks is not None:
+            reason = np.where((lacks > 0) & data, lacks + len(REASONS) - 1, reason)
         if bad is not None:
             reason[bad] = 2
         if valid is not None:
             reason[~valid] = 3
-        data = ~flagged(batch, marker_of(stream.policy))
         late = (reason == 0) & (time < cutoff) & data
         rows = pa.Table.from_batches([batch])
         if LATE in tables:
             tables[LATE].append(rows.filter(pa.array(late)))
         if REJECTS in tables:
             some = rows.filter(pa.array(reason > 0))
-            why = REASONS.take(pa.array(reason[reason > 0]))
+            why = reasons.take(pa.array(reason[reason > 0]))
             tables[REJECTS].append(some.append_column("reason", why))
         ahead, kept = (reason == 1) & data, (reason == 0) & data & ~late
         counts.add(Counts(kept=int(kept.sum()), late=int(late.sum()), too_far_ahead=int(ahead.sum())))
@@ -210,6 +216,7 @@ def unsent(seen: Iterable[Seen], limit: int) -> Counts:
                 null_time=some.null_time,
                 out_of_range=some.out_of_range,
                 too_far_ahead=ahead,
+                null_required=some.null_required,
             )
         )
     return counts

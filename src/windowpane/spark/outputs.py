@@ -21,7 +21,7 @@ from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.worker import settled
 
-COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead")
+COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead", "null_required")
 SUMMED = ("answers", *COUNTS, "state_bytes")
 LARGEST = ("bound", "high")
 OBSERVED = "windowpane"

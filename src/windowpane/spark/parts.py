@@ -136,7 +136,7 @@ def _foldable(plan: Plan) -> bool:
 def _pruned(plan: Plan) -> Plan:
     """The plan with only the columns that are read, so that Catalyst reads no others."""
     operator, stream = compile_plan(plan)[0], plan.stream
-    wanted = {stream.time, *stream.policy_columns(), *operator.columns}
+    wanted = {stream.time, *stream.policy_columns(), *stream.required, *operator.columns}
     # where the order of equal times counts and no column says it, their whole content does
     wanted |= {stream.ties} if stream.ties else set(operator.tie or ())
     wanted |= {c for query in plan.queries for c in query.grouping}

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from windowpane.core.arrays import Bools, Ints
 from windowpane.core.columns import read_column, read_time
+from windowpane.core.required import first_null
 from windowpane.plan.nodes import Stream
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat, Melded, Policy, Slack, marker_of
@@ -41,6 +42,7 @@ class Seen:
     markers: int = 0
     null_time: int = 0
     out_of_range: int = 0
+    null_required: int = 0
 
     def to_bytes(self) -> bytes:
         """As JSON."""
@@ -72,6 +74,7 @@ class Seen:
             whole.markers += part.markers
             whole.null_time += part.null_time
             whole.out_of_range += part.out_of_range
+            whole.null_required += part.null_required
         return whole
 
 
@@ -84,17 +87,21 @@ class Watch:
     marker: str | None
     source: str | None
     slack: int | None
+    required: tuple[str, ...] = ()
 
     def split(self, batch: pa.RecordBatch, seen: Seen) -> tuple[pa.RecordBatch, Ints, pa.RecordBatch]:
         """The rows that are data, their times, and the rows that are not; what was seen is noted.
 
-        Rows that are no data have no time, or they are markers.
+        Rows that are no data have no time or lack a required column, or they are markers.
         """
         time, valid, bad = read_time(batch.column(self.time), self.time)
         placed = np.ones(len(time), np.bool_) if valid is None else valid
         placed = placed if bad is None else placed & ~bad
         marker = flagged(batch, self.marker) & placed
         data = placed & ~marker
+        lacks = first_null(batch, self.required)
+        if lacks is not None:
+            data &= lacks == 0
         if bool(data.all()):
             other = batch.slice(0, 0)
         else:
@@ -102,6 +109,7 @@ class Watch:
             seen.null_time += null
             seen.out_of_range += int((~placed).sum()) - null
             seen.markers += int(marker.sum())
+            seen.null_required += int((placed & ~marker & ~data).sum())
             seen.marked += self._runs(batch.filter(pa.array(marker)), time[marker])[0]
             other = batch.filter(pa.array(~data))
             batch, time = batch.filter(pa.array(data)), time[data]
@@ -168,7 +176,7 @@ def watch_of(stream: Stream) -> Watch:
         raise BadQuery(
             f"a slack of {slack} rows is too much on Spark. Give at most {MOST_SLACK}, or a delay."
         )
-    return Watch(stream.time, stream.max_ahead, marker_of(stream.policy), source, slack)
+    return Watch(stream.time, stream.max_ahead, marker_of(stream.policy), source, slack, stream.required)
 
 
 def _larger(a: int | None, b: int | None) -> int | None:
