@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.spill.plain import MemoryStore
 from windowpane.core.spill.checkpoint import flush, revive, settle
 from windowpane.core.spill.codec import block_layout
 from windowpane.core.spill.medium import FileMedium, MemoryMedium
-from windowpane.core.spill.plain import MemoryStore
 from windowpane.core.spill.store import BlockStore
 from windowpane.values.errors import BadQuery, DiskFull
 

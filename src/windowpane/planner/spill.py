@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.aggregates import BoundAggregate
-from windowpane.core.arrays import NEVER, Ints
+from windowpane.core.arrays import Ints
 from windowpane.core.operator import QueryEntry
 from windowpane.core.partials.base import Partial
 from windowpane.core.rows import Layout
@@ -226,7 +226,7 @@ def assemble_spill(
             number += 1
         operator.queries.append(query_entry(plan, query, number - len(query.windows)))
     for (lane, span), local_groupings in served.items() if fresh else ():
-        operator.lanes[lane].add(span, tuple(dict.fromkeys(local_groupings)), NEVER)
+        operator.lanes[lane].add(span, tuple(dict.fromkeys(local_groupings)))
     return operator
 
 

@@ -38,15 +38,11 @@ class Span:
 
 @dataclass
 class Slider:
-    """A window at work: its place in the store, its sums by grouping, the last row it got.
-
-    Rows before `since` are none of its: it was added while the stream ran.
-    """
+    """A window at work: its place in the store, its sums by grouping, the last row it got."""
 
     span: Span
     window: int
     sums: dict[int, Rolling]
-    since: int = NEVER
     last: int | None = None
 
 
@@ -73,17 +69,16 @@ class Appended:
 
 @dataclass
 class Lane:
-    """Windows over one store, of the tuples from `since` on."""
+    """Windows over one store."""
 
     shape: Shape
     store: BlockStore
-    since: int = NEVER
     sliders: list[Slider] = field(default_factory=list)
 
-    def add(self, span: Span, groupings: Sequence[int], since: int = NEVER) -> None:
-        """A window for these groupings, over the rows from `since` on."""
+    def add(self, span: Span, groupings: Sequence[int]) -> None:
+        """A window for these groupings."""
         sums = {g: self.rolling(span, g) for g in groupings}
-        self.sliders.append(Slider(span, self.store.add_window(), sums, since))
+        self.sliders.append(Slider(span, self.store.add_window(), sums))
         # the smallest goes first, so that the largest is the one that purges
         self.sliders.sort(key=lambda slider: slider.span.size)
 
@@ -91,18 +86,11 @@ class Lane:
         """Sums that have seen nothing."""
         return Rolling(self.shape.feeds[grouping], self.shape.target(grouping), own=span.own)
 
-    def remove(self, slider: Slider) -> None:
-        """A window that is not needed any more."""
-        self.sliders.remove(slider)
-        self.store.remove_window(slider.window)
-
     def append(self, tuples: Tuples, bound: int, before: int | None = None) -> Appended:
         """Put settled tuples into the store: all or nothing. Then `roll` must follow.
 
         With `before`, where the punctuation was, too many windows for one step are refused here too.
         """
-        if self.since > NEVER and len(tuples):
-            tuples = tuples.take(tuples.time >= self.since)
         columns, waiting = self.shape.take(tuples, bound)
         found = None if before is None else self._points(columns, before, bound)
         self.store.append(columns)
@@ -114,13 +102,12 @@ class Lane:
         wanted = appended.points or self._points(appended.columns, before, bound)
         found = []
         for slider, (high, low) in zip(self.sliders, wanted, strict=True):
-            found += self._slide(slider, _from(slider, appended.columns), high, low)
+            found += self._slide(slider, appended.columns, high, low)
         return found
 
     def _points(self, columns: Columns, before: int, bound: int) -> tuple[tuple[Ints, Ints], ...]:
         return tuple(
-            points(slider.span, slider.last, _from(slider, columns)[_TIME_AT], before, bound)
-            for slider in self.sliders
+            points(slider.span, slider.last, columns[_TIME_AT], before, bound) for slider in self.sliders
         )
 
     def _slide(self, slider: Slider, columns: Columns, high: Ints, low: Ints) -> list[Answered]:
@@ -187,8 +174,7 @@ class Lane:
             view = self.store.oldest(slider.window)
             n = int(np.searchsorted(view[_TIME_AT], below))
             last = None if n < len(view[_TIME_AT]) or n == 0 else int(view[_TIME_AT][-1])
-            first = int(np.searchsorted(view[_TIME_AT][:n], slider.since))
-            parts.append(tuple(column[first:n].copy() for column in view))
+            parts.append(tuple(column[:n].copy() for column in view))
             self.store.release(slider.window, n)
             rows += n
         if len(parts) == 1:
@@ -204,14 +190,6 @@ class Lane:
 _TIME_AT = 0
 """Blocks begin with the times: they are of the widest type, and named first."""
 assert TIME == "$time"
-
-
-def _from(slider: Slider, columns: Columns) -> Columns:
-    """The rows that are a window's own."""
-    if slider.since == NEVER:
-        return columns
-    first = int(np.searchsorted(columns[_TIME_AT], slider.since))
-    return tuple(column[first:] for column in columns)
 
 
 def points(span: Span, last: int | None, time: Ints, before: int, bound: int) -> tuple[Ints, Ints]:

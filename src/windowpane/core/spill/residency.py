@@ -29,11 +29,6 @@ class Residency:
         """The ancient block of the largest window; None without windows."""
         return self._marks[0] if self._marks else None
 
-    @property
-    def pinned(self) -> int:
-        """How many blocks are some window's ancient block."""
-        return len(self._marks)
-
     def is_ancient(self, number: int) -> bool:
         """Whether a window expires from this block."""
         return number in self._users

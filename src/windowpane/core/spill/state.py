@@ -58,12 +58,11 @@ def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
             {
                 "span": list(astuple(slider.span)),
                 "window": slider.window,
-                "since": int(slider.since),
                 "last": slider.last,
                 "groupings": list(slider.sums),
             }
         )
-    return {"since": int(lane.since), "sliders": sliders, "open": [piece.first for piece in pieces]}
+    return {"sliders": sliders, "open": [piece.first for piece in pieces]}
 
 
 def _write_sums(prefix: str, sums: Rolling, blocks: Blocks) -> None:
@@ -98,7 +97,6 @@ def read_operator(blocks: Mapping[str, bytes], build: Callable[[], SpillOperator
             raise BadState(f"block {name!r} of the checkpoint is not the one that was written with it.")
     operator = build()
     for i, (lane, stored) in enumerate(zip(operator.lanes, manifest["lanes"], strict=True)):
-        lane.since = stored["since"]
         if isinstance(lane.shape, SliceShape):
             lane.shape.keep(
                 tuple(
@@ -131,7 +129,7 @@ def _read_slider(i: int, lane: Lane, stored: dict[str, Any], blocks: Mapping[str
         rolling = lane.rolling(span, g)
         rolling.restore(_read_sums(f"sums {i} {stored['window']} {g}", rolling, blocks))
         sums[g] = rolling
-    return Slider(span, stored["window"], sums, stored["since"], stored["last"])
+    return Slider(span, stored["window"], sums, stored["last"])
 
 
 def _read_open(i: int, at: int, shape: SliceShape, blocks: Mapping[str, bytes]) -> Slices:

@@ -1,4 +1,4 @@
-"""The store interface over plain memory: the reference for the others, and what they fall back on."""
+"""The store interface over plain memory: the reference for the block store."""
 
 from __future__ import annotations
 
