@@ -81,3 +81,22 @@ def test_a_checkpoint_rewrites_the_sums_of_keys_that_changed(technique):
     assert not gone
     assert len(sums) > 50
     assert sum(len(after[name]) for name in sums & set(put)) < sum(len(after[name]) for name in sums) / 5
+
+
+@pytest.mark.parametrize("technique", ["1W", "2LA"])
+def test_memory_and_disk_shrink_when_the_keys_and_the_rate_do(tmp_path, technique):
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k")
+    query = stream.window(wp.sliding(2_000, 500)).agg(total=wp.sum("v"))
+    budget = Budget(10**8, block_bytes=1024, blocks=2, technique=technique)
+    with query.start(memory=budget, spill_dir=tmp_path / "run") as runner:
+        for i in range(8):
+            t = np.repeat(np.arange(500 * i, 500 * i + 500), 20)
+            key = np.arange(10_000) + 10_000 * i
+            runner.push(pa.table({"t": t, "k": key, "v": t / 8}, schema=SCHEMA))
+        memory, disk = runner.state_bytes, runner.disk_bytes
+        for i in range(8, 120):
+            t = np.arange(500 * i, 500 * i + 500, 50)
+            runner.push(pa.table({"t": t, "k": t % 7, "v": t / 8}, schema=SCHEMA))
+        assert runner.state_bytes < memory / 10
+        assert runner.disk_bytes < disk / 1.5
+        assert runner.answers(runner.close()).column("total").to_pylist()

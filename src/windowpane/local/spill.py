@@ -16,7 +16,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.spill.checkpoint import flush, revive, settle
 from windowpane.core.spill.codec import BlockLayout
 from windowpane.core.spill.folder import SpillFolder
-from windowpane.core.spill.medium import FileMedium, IoCounts
+from windowpane.core.spill.medium import SET_ASIDE, FileMedium, IoCounts
 from windowpane.core.spill.operator import SpillOperator
 from windowpane.core.spill.state import FORMAT, read_operator, write_operator
 from windowpane.core.spill.store import BlockStore
@@ -224,6 +224,8 @@ class SpillRunner(QueryRunner):
         if self._spill is not None:
             with suppress(SpillFailed):
                 share_budget(self._spill, self.budget)
+                for lane, medium in zip(self._spill.lanes, self._media, strict=True):
+                    medium.shorten(lane.store.places, spare=2 * SET_ASIDE)
 
     def _start(self, batch: pa.RecordBatch, time: Ints) -> None:
         """Choose by what the first rows tell, and make the stores."""

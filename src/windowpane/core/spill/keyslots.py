@@ -61,7 +61,10 @@ class KeySlots:
         self.id_of[gone] = -1
         stay = self.id_of >= 0
         self.id_of[stay] = place[self.id_of[stay]]
-        self._free += sorted(gone.tolist())
+        # the largest numbers go for good if they are free, so that what has an entry for each can shrink
+        in_use = np.flatnonzero(self.id_of >= 0)
+        self.id_of = self.id_of[: int(in_use[-1]) + 1 if len(in_use) else 0].copy()
+        self._free = np.flatnonzero(self.id_of < 0).tolist()
 
     def ids(self, slots: Small) -> Ints:
         """The index's ids of keys by their numbers."""

@@ -12,7 +12,7 @@ from windowpane.core.closing import MOST_STEPS
 from windowpane.core.kernels.rolling import Small
 from windowpane.core.spill.feed import Answers
 from windowpane.core.spill.rolling import Found, Rolling
-from windowpane.core.spill.shapes import TIME, OpenSlices, Shape
+from windowpane.core.spill.shapes import TIME, OpenSlices, Shape, SliceShape
 from windowpane.core.spill.store import BlockStore, Columns
 from windowpane.values.errors import TooManyWindows
 
@@ -85,6 +85,20 @@ class Lane:
     def rolling(self, span: Span, grouping: int) -> Rolling:
         """Sums that have seen nothing."""
         return Rolling(self.shape.feeds[grouping], self.shape.target(grouping), own=span.own)
+
+    def sums_of(self, grouping: int) -> list[Rolling]:
+        """The sums for a grouping of the operator; a lane of slices has those of one only."""
+        local = grouping
+        if isinstance(self.shape, SliceShape):
+            if self.shape.grouping != grouping:
+                return []
+            local = 0
+        return [slider.sums[local] for slider in self.sliders if local in slider.sums]
+
+    @property
+    def open_slices(self) -> OpenSlices:
+        """Slices that wait for the punctuation."""
+        return self.shape.open if isinstance(self.shape, SliceShape) else ()
 
     def append(self, tuples: Tuples, bound: int, before: int | None = None) -> Appended:
         """Put settled tuples into the store: all or nothing. Then `roll` must follow.

@@ -17,7 +17,7 @@ from windowpane.core.spill.codec import Buffer, damaged
 from windowpane.values.errors import DiskFull, SpillFailed
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_STEP = 256
+SET_ASIDE = 256
 """At most so many blocks are set aside on the disk at once."""
 
 
@@ -125,7 +125,7 @@ class FileMedium:
         """Set room aside, some blocks ahead where the disk has it."""
         if slots <= self._reserved:
             return
-        ahead = slots + min(_STEP, slots // 16)
+        ahead = slots + min(SET_ASIDE, slots // 16)
         try:
             self._allocate(ahead)
         except OSError:
@@ -143,9 +143,9 @@ class FileMedium:
         with self._told("sync"):
             self._fsync()
 
-    def shorten(self, slots: int) -> None:
-        """Give the room after the first `slots` places back to the disk."""
-        if slots < self._reserved:
+    def shorten(self, slots: int, spare: int = 0) -> None:
+        """Give the room after the first `slots` places back to the disk, if it is more than `spare`."""
+        if slots + spare < self._reserved:
             with self._told("shorten"):
                 os.ftruncate(self._file, slots * self.block_bytes)
             self._reserved = slots

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 _SMALLEST = 64
 Slots = npt.NDArray[np.int32]
+_MANY_FREE = 64
 
 
 class SlotRing:
@@ -78,6 +79,9 @@ class SlotRing:
 class FreeList:
     """Places on disk that may be written to, the least recently released first.
 
+    Where many are free, those at the end of the file are given up when the last place of all becomes free:
+    places are used in turn, so that the others in use stand together before it then.
+
     Places that the last checkpoint names are kept until the next one: `release(..., held=True)`.
     """
 
@@ -101,6 +105,16 @@ class FreeList:
     def release(self, slot: int, *, held: bool = False) -> None:
         """Give a place back; a held one becomes free with the next checkpoint."""
         (self._held if held else self._free).append(slot)
+        if slot == self.end - 1 and len(self._free) > max(_MANY_FREE, self.end // 4):
+            self._give_up_the_end()
+
+    def _give_up_the_end(self) -> None:
+        free = set(self._free)
+        end = self.end
+        while end - 1 in free:
+            end -= 1
+        self._free = deque(slot for slot in self._free if slot < end)
+        self.end = end
 
     def unhold(self) -> None:
         """The checkpoint that named the held places is gone."""

@@ -7,7 +7,7 @@ changes. A failure after that (a damaged block) ends the run, since sums and sto
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,25 +152,33 @@ class SpillOperator:
 
     def _forget(self) -> None:
         for g, slots in enumerate(self.keys):
-            if len(slots.index) > 2 * self._in_use[g] + SPARE:
+            # looked up when keys doubled since, or when they are surely most: rows became few
+            if len(slots.index) > 2 * min(self._in_use[g], self._most_live(g)) + SPARE:
                 live = self._live(g)
                 self._in_use[g] = int(live.sum())
                 slots.forget(live)
+                for lane in self.lanes:
+                    for sums in lane.sums_of(g):
+                        sums.shrink(len(slots))
+
+    def _most_live(self, g: int) -> int:
+        """No fewer than the keys that are in use."""
+        sums = sum(sums.n_active for lane in self.lanes for sums in lane.sums_of(g))
+        waiting: list[Sized] = [*self.pending]
+        for lane in self.lanes:
+            waiting += lane.open_slices
+        return sums + sum(len(piece) for piece in waiting)
 
     def _live(self, g: int) -> Bools:
         live = np.zeros(len(self.keys[g]), np.bool_)
         for piece in self.pending:
             live[piece.rows.columns[key_column(g)].values[piece.first :]] = True
         for lane in self.lanes:
-            if isinstance(lane.shape, SliceShape):
-                if lane.shape.grouping != g:
-                    continue
-                for open_slices in lane.shape.open:
+            if isinstance(lane.shape, SliceShape) and lane.shape.grouping == g:
+                for open_slices in lane.open_slices:
                     live[open_slices.rows.key[open_slices.first :]] = True
-            mine = 0 if isinstance(lane.shape, SliceShape) else g
-            for slider in lane.sliders:
-                if mine in slider.sums:
-                    live |= slider.sums[mine].holds(len(live))
+            for sums in lane.sums_of(g):
+                live |= sums.holds(len(live))
         return live
 
     @property

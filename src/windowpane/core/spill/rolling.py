@@ -147,6 +147,13 @@ class Rolling:
             for name in _BY_NODE:
                 setattr(self, name, _grown(getattr(self, name), size))
 
+    def shrink(self, n_keys: int) -> None:
+        """Give back the memory of keys from `n_keys` on, none of which has rows, if they are most."""
+        if 2 * n_keys + _SMALLEST < len(self.place):
+            for name in _BY_KEY:
+                setattr(self, name, getattr(self, name)[: n_keys + _SMALLEST].copy())
+            self._keys = min(self._keys, n_keys)
+
     def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints, found: Found) -> None:
         """Add the arrivals, take out the expired, and put the answer of every `[low, high)` on the way."""
         feed, fresh = self.feed, len(arrivals)

@@ -46,7 +46,7 @@ def write_operator(operator: SpillOperator | None) -> Blocks:
 
 
 def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
-    pieces = lane.shape.open if isinstance(lane.shape, SliceShape) else ()
+    pieces = lane.open_slices
     for at, piece in enumerate(pieces):
         for name, array in _open_arrays(piece.rows).items():
             blocks.add(f"open {i} {at} {name}", codec.write_table({name: array}))

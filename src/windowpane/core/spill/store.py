@@ -115,6 +115,13 @@ class BlockStore:
         """Memory and disk that the rows take: the space cost of the paper."""
         return len(self.slots) * self.layout.block_bytes
 
+    @property
+    def places(self) -> int:
+        """Places on disk in use, free to use again, and for every block that is only in memory."""
+        held = len(self._frames)
+        loose = sum(self.slots[number] < 0 for number in self._frames) if held < _MANY else held
+        return self.free.end + max(0, loose - len(self.free))
+
     def rows(self, window: int) -> int:
         """How many rows the window holds."""
         cursor = self.windows[window]
@@ -248,9 +255,7 @@ class BlockStore:
 
     def _set_aside(self) -> None:
         """Room on the disk for every block that is only in memory, so that reading never fails for it."""
-        held = len(self._frames)
-        loose = sum(self.slots[number] < 0 for number in self._frames) if held < _MANY else held
-        self.medium.reserve(self.free.end + max(0, loose - len(self.free)))
+        self.medium.reserve(self.places)
 
     def _evict(self) -> None:
         number = self.residency.victim()
