@@ -4,5 +4,6 @@ from windowpane.spark import latest  # noqa: F401 - it registers itself as a run
 from windowpane.spark.control import finish, punctuate
 from windowpane.spark.outputs import Outputs, counts_of
 from windowpane.spark.run import schema_of, selected, to_spark
+from windowpane.spark.session import SETTINGS
 
-__all__ = ["Outputs", "counts_of", "finish", "punctuate", "schema_of", "selected", "to_spark"]
+__all__ = ["SETTINGS", "Outputs", "counts_of", "finish", "punctuate", "schema_of", "selected", "to_spark"]

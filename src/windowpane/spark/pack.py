@@ -16,7 +16,7 @@ from windowpane.spark.envelope import SEEN, envelopes, write_batch
 from windowpane.spark.fold import Folder
 from windowpane.spark.parts import Part
 from windowpane.spark.seen import Seen, Watch
-from windowpane.spark.worker import settled
+from windowpane.spark.worker import settled, this_task
 
 _ROWS = 1 << 17
 """Rows handled at once: Spark's own batches of 10,000 are gathered up to this."""
@@ -49,12 +49,12 @@ class Packer:
             (Folder if part.folded else Sender)(i, part, self.labels) for i, part in enumerate(self.parts)
         ]
         rows = batches if self.read is None else self.read(batches, seen)
-        for i, batch in enumerate(gathered(rows)):
+        for i, batch in enumerate(gathered(rows), start=this_task()):
             data, time, unplaced = self.watch.split(batch, seen)
             for sender in senders:
                 yield from sender.take(data, time)
             if self.strays:
-                # any bucket knows the bound, so they take turns
+                # any bucket knows the bound, so they take turns, in each task from another one on
                 label = self.labels[i % len(self.labels)]
                 yield envelopes([label] * 2, len(self.parts), [write_batch(data), write_batch(unplaced)])
         for sender in senders:

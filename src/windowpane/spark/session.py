@@ -16,22 +16,25 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 ERRORS = (PySparkException, Py4JError)
 """What Spark raises."""
-DEFAULTS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # readers outside of Spark know it as UTC
+SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     # a micro-batch writes what changed, not a snapshot of the whole store
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # the default manager runs a program (readlink, chmod) several times for every file it writes locally
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    # else every local file of a checkpoint has a second one with checksums, which Spark removes at once; a
+    # program (readlink, chmod) is run several times for each
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # else the size of the Arrow batch is computed anew for every row that is sent to Python
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+}
+"""What a session needs (the state store), and what makes it faster, for `SparkSession.builder.config`."""
+DEFAULTS = {
+    **SETTINGS,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # readers outside of Spark know it as UTC
     "spark.sql.streaming.stopTimeout": "8s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

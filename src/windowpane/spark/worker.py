@@ -1,9 +1,11 @@
-"""What is done once in each of Spark's Python workers."""
+"""What concerns the Python worker of Spark that a task runs in."""
 
 from __future__ import annotations
 
 import gc
 from itertools import count
+
+from pyspark import TaskContext
 
 _TASKS = count(1)
 _LEARNING = 3
@@ -19,3 +21,9 @@ def settled() -> None:
     if next(_TASKS) <= _LEARNING:
         gc.collect()
         gc.freeze()
+
+
+def this_task() -> int:
+    """The number of the running task within its stage; 0 outside of Spark."""
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
