@@ -10,12 +10,12 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 import windowpane as wp
+from windowpane.spark import SETTINGS
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 times = pa.array([second * 1_000_000 for second in range(60)], pa.timestamp("us", "UTC"))
 parquet.write_to_dataset(pa.table({"ts": times, "key": ["a", "b"] * 30, "value": range(60)}), "in")
-store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-settings = {"spark.sql.streaming.stateStore.providerClass": store, "spark.sql.shuffle.partitions": "1"}
+settings = {**SETTINGS, "spark.sql.shuffle.partitions": "1"}
 spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
 rows = spark.readStream.schema(spark.read.parquet("in").schema).parquet("in")
 sums = wp.stream(rows, time="ts", keys="key").window(wp.tumbling("10 s")).agg(total=wp.sum("value"))
