@@ -12,8 +12,9 @@ from windowpane.core.lane_blocks import Blocks
 from windowpane.errors import BadQuery, WrongType
 from windowpane.spark.bucket import Received
 from windowpane.spark.envelope import write_batch
-from windowpane.spark.fresh import Fresh, QueueSpec
+from windowpane.spark.fresh import Fresh
 from windowpane.spark.latest import LatestBucket, LatestPacker
+from windowpane.spark.queue_spec import QueueSpec
 
 TYPES = (("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()))
 ANSWER = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64())])

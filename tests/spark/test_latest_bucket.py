@@ -15,9 +15,10 @@ from windowpane.errors import BadState
 from windowpane.spark import fresh_store
 from windowpane.spark.bucket import Received
 from windowpane.spark.envelope import write_batch
-from windowpane.spark.fresh import _FORGET, Fresh, QueueSpec
+from windowpane.spark.fresh import _FORGET, Fresh
 from windowpane.spark.latest import LatestBucket, LatestPacker, LatestProgram
 from windowpane.spark.pack import announced
+from windowpane.spark.queue_spec import QueueSpec
 from windowpane.spark.seen import Seen
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("m", pa.bool_())])
@@ -285,3 +286,25 @@ def test_idle_keys_are_forgotten_once_no_older_row_is_promised_to_come(policy):
         assert (rows, notes.outdated) == ([], 1)
     rows, _ = step(keyed(9_000, 9_001, 6_001), 6_001)
     assert [row["k"] for row in rows] == ["9000"]
+
+
+@pytest.mark.parametrize("policy", ["freshest", "in_place"])
+def test_the_price_of_a_call_makes_no_key_starve(policy):
+    clock, calls = Hours(), []
+
+    def slow(frame):
+        clock.now += (0.003 if calls else 0.1) + 0.001 * len(frame)
+        calls.append(len(frame))
+        return frame[ANSWER.names]
+
+    types = tuple(zip(SCHEMA.names, SCHEMA.types, strict=True))
+    fresh = Fresh(spec(policy, budget=0.4, function=slow), types)
+    never = set(map(str, range(1_000)))
+    for i in range(20):
+        clock.now += 1.0
+        tables, notes = fresh.step([write_batch(keyed(0, 1_000, i))], clock)
+        never -= {row["k"] for some in tables["q"] for row in some.to_pylist()}
+        assert notes.oldest_us <= 6e6
+    assert not never
+    assert notes.served > 350
+    assert len(calls) < 20 * 10  # no crumbs: a call costs as much as three rows

@@ -24,60 +24,18 @@ from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
+from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_schema
 from windowpane.values.errors import WrongType
 from windowpane.values.freshness import Policy
 
-Function = Callable[[pd.DataFrame], pd.DataFrame]
 Clock = Callable[[], float]
 AnyQueue = KeyQueue | AppendQueue
-_ROWS = 4096
-_FIRST = 8
-"""Rows of the first call, before anything is known of its cost."""
+_ROWS, _FIRST, _ENOUGH = 4096, 8, 16
+"""Rows of a call: at most, of the first before anything is known of its cost, and so many that it tells."""
+_GUESS, _FAR = 0.001, 4.0
+"""Seconds that a row takes before that, and how many times the average a key may cost to be believed."""
 _FORGET, _MANY = 3600.0, 4096
 """Seconds after which an idle key may be forgotten, and how many keys are worth it."""
-SWITCH = "switch"
-STANDS_FOR = "windowpane rows"
-"""A column of what tasks send: how many rows of its key a row stands for."""
-
-
-@dataclass(frozen=True)
-class QueueSpec:
-    """An update queue with the function behind it; `budget`: seconds for each bucket and micro-batch.
-
-    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    time: str
-    policy: str
-    budget: float
-    function: Function
-    schema: pa.Schema
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether tasks must send every row, not only the newest of each key."""
-        return self.policy == SWITCH or Policy(self.policy).keeps_all
-
-
-@dataclass
-class Notes:
-    """What happened in one micro-batch: rows that came, were served, overwritten or shed, or came too old.
-
-    Rows that are too far ahead are no updates. `staleness_us` is the sum over the keys of their average
-    application staleness.
-    """
-
-    updates: int = 0
-    served: int = 0
-    lost: int = 0
-    outdated: int = 0
-    too_far_ahead: int = 0
-    waiting: int = 0
-    keys: int = 0
-    staleness_us: int = 0
-    oldest_us: int = 0
 
 
 @dataclass
@@ -137,7 +95,7 @@ class Fresh:
         switch = self.spec.policy == SWITCH
         policy = Policy.APPEND if switch else Policy(self.spec.policy)
         if self.queue is None:
-            return queue_of(policy, cost=0.001, began=now)
+            return queue_of(policy, cost=_GUESS, began=now)
         fits = self.queue.policy is policy or (
             switch and self.queue.policy is Policy.FRESHEST and len(self.queue) > 0
         )
@@ -221,17 +179,19 @@ class Fresh:
 
     def _collapse(self, queue: AnyQueue, notes: Notes) -> None:
         """Keep only the newest of each key once the line is longer than the budget can serve."""
-        if isinstance(queue, KeyQueue) or len(queue) * self._cost(queue) <= self.spec.budget:
+        cost = self._cost(queue) or _GUESS
+        if isinstance(queue, KeyQueue) or len(queue) * cost <= self.spec.budget:
             return
         self.queue = self._changed(queue, Policy.FRESHEST)
         notes.lost += len(queue) - len(self.queue)
         self._drop_gone(self.queue)
 
     @staticmethod
-    def _cost(queue: AnyQueue) -> float:
+    def _cost(queue: AnyQueue) -> float | None:
+        """What a row costs on average, as far as it is known."""
         known = queue.views()["cost"]
         known = known[known > 0]
-        return float(known.mean()) if len(known) else 0.001
+        return float(known.mean()) if len(known) else None
 
     def _serve(
         self, queue: AnyQueue, clock: Clock, budget: float, notes: Notes
@@ -240,7 +200,8 @@ class Fresh:
         began = clock()
         answers: list[pa.Table] = []
         served: list[Ints] = []
-        limit, spent = _FIRST, 0.0
+        mean, spent = self._cost(queue), 0.0
+        limit = _FIRST if mean is None else _between(budget / mean / 8, _FIRST)
         while len(queue) and spent < budget:
             start = clock()
             taken = queue.take(start, limit=limit)
@@ -248,14 +209,18 @@ class Fresh:
                 break
             answers.append(self._call(taken.rows))
             end = clock()
-            each = max(end - start, 1e-9) / len(taken)
-            queue.learn(taken.ids, np.full(len(taken), each))
+            took = max(end - start, 1e-9)
+            each = took / len(taken)
+            # A call has a price of its own, which says nothing of the few keys that it happened to be for.
+            if len(taken) >= _ENOUGH or 2 * took >= budget:
+                near = each if mean is None else min(max(each, mean / _FAR), mean * _FAR)
+                queue.learn(taken.ids, np.full(len(taken), near))
             queue.deliver(taken.ids, np.full(len(taken), end))
             served.append(taken.ids)
             notes.served += len(taken)
             spent = end - began
-            room = (budget - spent) / each if np.isfinite(budget) else float(_ROWS)
-            limit = int(min(max(room / 4, 1.0), _ROWS))
+            room = (budget - spent) / each
+            limit = _between(room / 2 if room > 2 * _ENOUGH else room, 1)
         if not served:
             return answers, np.empty(0, np.int64)
         ids = np.concatenate(served)
@@ -340,7 +305,6 @@ class Fresh:
         self.touched.stored(len(self.index), header["digests"])
 
 
-def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
-    """The columns of the staleness of keys: averages in seconds since the key's queue began."""
-    keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
-    return pa.schema([*keys, ("queue_staleness", pa.float64()), ("application_staleness", pa.float64())])
+def _between(rows: float, least: int) -> int:
+    """A number of rows for a call."""
+    return int(min(max(rows, least), _ROWS))

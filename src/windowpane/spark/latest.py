@@ -27,12 +27,13 @@ from windowpane.query import RUNTIMES, LatestQuery
 from windowpane.spark.bucket import Received
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
-from windowpane.spark.fresh import STANDS_FOR, Fresh, Notes, QueueSpec, staleness_schema
+from windowpane.spark.fresh import Fresh
 from windowpane.spark.outputs import Outputs, observed, output, tagged_ddl
 from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
+from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_schema
 from windowpane.spark.run import bucket_labels, named, schema_of
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.values.errors import BadState

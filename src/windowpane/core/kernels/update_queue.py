@@ -175,12 +175,13 @@ def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
 
 @kernel
 def learn_many(queue: Queue, ids: Ints, costs: Floats) -> None:
-    """What services took: an average that forgets, for each key and for all."""
+    """What services took: an average that forgets, for each key and, batch by batch, for all."""
     keys, totals = queue.keys, queue.totals
     for i in range(len(ids)):
         known = keys.cost[ids[i]]
         keys.cost[ids[i]] = costs[i] if known <= 0.0 else known + LEARN * (costs[i] - known)
-        totals[COST] += LEARN * (costs[i] - totals[COST])
+    if len(ids) > 0:
+        totals[COST] += LEARN * (costs.mean() - totals[COST])
 
 
 @kernel
