@@ -139,3 +139,45 @@ def test_a_column_that_orders_equal_times_spares_the_others(window):
         seen, _ = pump(query.plan, batches, 3, 2)
         assert answers(seen) == local(query, batches)
     assert read == {"seq": {"ts", "k", "v", "seq"}, None: set(table.schema.names)}
+
+
+class Range(wp.UserAggregate):
+    """The largest value minus the smallest."""
+
+    columns, algebra, type = ("v",), wp.Algebra("algebraic"), pa.int64()
+
+    def lift(self, v):
+        return v, v
+
+    def combine(self, a, b):
+        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+    def lower(self, partial):
+        return partial[1] - partial[0]
+
+    def identity(self):
+        return np.iinfo(np.int64).max, np.iinfo(np.int64).min
+
+
+@pytest.mark.parametrize(
+    "window", [wp.sliding("10 s", "5 s"), wp.session("300 ms")], ids=["slices", "sessions"]
+)
+@pytest.mark.parametrize("again", [True, False])
+def test_revisions_and_a_users_aggregate_are_those_of_the_same_pushes(window, again):
+    """Rows up to ten seconds late revise answers that were given with no delay."""
+    table = events().sort_by("ts")
+    order = np.argsort(np.arange(2400) + np.random.default_rng(1).integers(0, 400, 2400), kind="stable")
+    table = table.take(order)
+    batches = [table.slice(at, 100).sort_by("ts") for at in range(0, 2400, 100)]
+    query = wp.stream(schema=table.schema, time="ts", keys="k", lateness="20 s").window(window)
+    query = query.agg(wp.count(), spread=Range())
+    pump, runner = Pump(query, restart=again), query.start()
+    revised = 0
+    for batch in batches:
+        expected = runner.push(batch).tables["query"]
+        found = pump.push(batch).get("query")
+        assert (rows(found) if found is not None else []) == rows(expected)
+        revised += sum(revision != 0 for revision in expected["revision"].to_pylist())
+    assert rows(pump.end()["query"]) == rows(runner.close().tables["query"])
+    assert pump.counts == Counts(kept=2400)
+    assert revised > 20

@@ -38,12 +38,20 @@ def test_a_run_that_is_killed_and_loses_a_worker_gives_each_answer_once(tmp_path
 
 
 def query_of(
-    source, windows=(SLIDING, SESSION), keys="k", aggregates=None, emit="final", cast=None, **options
+    source,
+    windows=(SLIDING, SESSION),
+    keys="k",
+    aggregates=None,
+    emit="final",
+    cast=None,
+    where=None,
+    **options,
 ):
     """Slices and sessions by key; everything can be changed."""
     source = source if cast is None else source.withColumn("v", source.v.cast(cast))
     how = {"schema": events(n=2).schema} if source is None else {}
     stream = wp.stream(source, time="ts", keys=keys, **{"delay": "2 s", **how, **options})
+    stream = stream if where is None else stream.where(where)
     return stream.window(*windows).agg(*(aggregates or (wp.count(), wp.sum("v"))), emit=emit)
 
 
@@ -178,6 +186,8 @@ CHANGES = {
     "delay": ({"delay": "3 s"}, "punctuation of the stream was"),
     "max_ahead": ({"max_ahead": "2 days"}, "max_ahead of the stream was"),
     "emit": ({"emit": "update"}, "emit of query 'query' was final, is now update"),
+    "condition": ({"where": "v > 3"}, "where of the stream was absent, is now v > 3"),
+    "required": ({"required": "v"}, "required of the stream was absent, is now ('v')"),
     "type": ({"cast": "double"}, "type of column 'v' of the stream was int64, is now double"),
 }
 
