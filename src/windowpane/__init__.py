@@ -4,7 +4,7 @@ from importlib import import_module
 
 from windowpane import errors
 from windowpane.core.algebra_check import check_algebra
-from windowpane.local import Freshness, Snapshot, UpdateQueue, resume, run, start
+from windowpane.local import Freshness, Snapshot, UpdateQueue, Updates, UpdateWindows, resume, run, start
 from windowpane.query import FOREIGN, stream, to_spark
 from windowpane.values.aggregates import (
     Algebra,
@@ -61,6 +61,8 @@ __all__ = [
     "Freshness",
     "Snapshot",
     "UpdateQueue",
+    "UpdateWindows",
+    "Updates",
     "UserAggregate",
     "approx_distinct",
     "approx_quantile",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.arrays import Column, Tuples
-from windowpane.core.upstream.operators import Join, Union, check_grouping, filtered, mapped
+from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.errors import BadQuery
 
 SIZE = 5
@@ -42,42 +42,6 @@ def in_order(pushes):
 PUSHES = st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=5).map(
     lambda pushes: in_order([(list(a), list(b)) for a, b in pushes])
 )
-
-
-def test_filter_drops_what_does_not_satisfy():
-    batch = tuples([(1, 0, 5), (2, 1, 6), (3, 0, 7)])
-    assert rows_of(filtered(batch, batch.columns["price"].values > 5)) == [(2, 1, 6), (3, 0, 7)]
-
-
-class TestMap:
-    batch = tuples([(1, 0, 5), (2, 1, 6)])
-
-    def test_other_columns_may_change(self):
-        out = mapped(self.batch, lambda c: {**c, "price": Column(c["price"].values * 2)}, ["symbol"])
-        assert rows_of(out) == [(1, 0, 10), (2, 1, 12)]
-
-    def test_the_key_may_not_change(self):
-        with pytest.raises(
-            BadQuery, match=r"map changes 'symbol', .* from 1 to 2\. Write the result to another"
-        ):
-            mapped(self.batch, lambda c: {**c, "symbol": Column(np.array([0, 2]))}, ["symbol"])
-
-    def test_the_key_may_not_be_dropped(self):
-        with pytest.raises(BadQuery, match="map drops 'symbol', which is part of the update key"):
-            mapped(self.batch, lambda c: {"price": c["price"]}, ["symbol"])
-
-    def test_rows_may_not_be_dropped_either(self):
-        with pytest.raises(BadQuery, match="map changes 'symbol'"):
-            mapped(
-                self.batch, lambda c: {n: column.take(np.array([0])) for n, column in c.items()}, ["symbol"]
-            )
-
-    def test_nulls_and_nans_are_unchanged_when_they_stay(self):
-        column = Column(np.array([np.nan, 1.0]), np.array([True, False]))
-        batch = Tuples(self.batch.time, self.batch.key, {"k": column})
-        assert mapped(batch, dict, ["k"]).columns["k"] is column
-        with pytest.raises(BadQuery, match="map changes 'k'"):
-            mapped(batch, lambda _: {"k": Column(column.values)}, ["k"])
 
 
 def test_an_aggregate_must_group_by_the_update_key():

@@ -5,6 +5,8 @@ from windowpane.local.run import resume, run, start
 from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.snapshot import Snapshot
 from windowpane.local.update_queue import Freshness, UpdateQueue
+from windowpane.local.update_windows import UpdateWindows
+from windowpane.local.updates import Updates
 
 __all__ = [
     "Counts",
@@ -15,6 +17,8 @@ __all__ = [
     "Snapshot",
     "Step",
     "UpdateQueue",
+    "UpdateWindows",
+    "Updates",
     "resume",
     "run",
     "start",

@@ -2,43 +2,21 @@
 
 A tuple carries its time and the id of its update key. Times never fall within a key. Results are tuples
 again, with the key kept, so that they update the results before them. The aggregate over windows is
-`window_operator.FreshWindows`; `check_grouping` is its condition.
+`window_operator.FreshWindows`; `check_grouping` is its condition. `local/updates.py` has all of them for
+tables, with filter and map, which need no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Bools, Column, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.core.arrays import Bools, Ints, Tuples, concat_tuples, no_tuples
 from windowpane.values.errors import BadQuery
 
 _NEVER = np.iinfo(np.int64).min
-Columns = Mapping[str, Column]
-
-
-def filtered(tuples: Tuples, keep: Bools) -> Tuples:
-    """The tuples that satisfy a predicate, as on any stream."""
-    return tuples.take(keep)
-
-
-def mapped(tuples: Tuples, change: Callable[[Columns], Columns], key: Sequence[str]) -> Tuples:
-    """The tuples with their columns changed by a function, which must leave the update key alone."""
-    made = dict(change(tuples.columns))
-    for name in key:
-        if name not in made:
-            raise BadQuery(f"map drops {name!r}, which is part of the update key. Keep the column as it is.")
-        before, after = tuples.columns[name], made[name]
-        differs = _differs(before, after)
-        if differs.any():
-            row = int(differs.argmax())
-            raise BadQuery(
-                f"map changes {name!r}, which is part of the update key, from {before.values[row]} to "
-                f"{after.values[row]}. Write the result to another column."
-            )
-    return Tuples(tuples.time, tuples.key, made, tuples.rising)
 
 
 def check_grouping(key: Sequence[str], group_by: Sequence[str]) -> None:
@@ -108,6 +86,11 @@ class Join:
         self._kept = (no_tuples(), no_tuples())
         self._newest = np.empty(0, np.int64)
 
+    @property
+    def kept(self) -> tuple[Tuples, Tuples]:
+        """The tuples of both sides that may still match."""
+        return self._kept
+
     def push(self, left: Tuples, right: Tuples) -> Matches:
         """Take tuples of both sides; the newest match of each key that has a new one."""
         sides = tuple(concat_tuples(old, new) for old, new in zip(self._kept, (left, right), strict=True))
@@ -176,12 +159,3 @@ def _widened(by_key: Ints, key: Ints) -> Ints:
     if need <= len(by_key):
         return by_key
     return np.concatenate([by_key, np.full(2 * need - len(by_key), _NEVER)])
-
-
-def _differs(a: Column, b: Column) -> Bools:
-    """Where two columns of one length are not the same; nulls are, NaNs too."""
-    if len(a.values) != len(b.values) or a.values.dtype != b.values.dtype:
-        return np.ones(max(len(a.values), 1), np.bool_)
-    same = (a.values == b.values) | ((a.values != a.values) & (b.values != b.values))
-    valid = [np.ones(len(same), np.bool_) if c.valid is None else c.valid for c in (a, b)]
-    return np.asarray(~np.where(valid[0] & valid[1], same, valid[0] == valid[1]))

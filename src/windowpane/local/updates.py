@@ -1,0 +1,219 @@
+"""Streams of updates in one process: what filter, map, union, join and aggregate do where the newest counts.
+
+Tables come in and go out. The operators of section 3.2 of Moga et al. 2009: results keep the update key, so
+that they update the results before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.core.arrays import Column, Tuples
+from windowpane.core.columns import read_time
+from windowpane.core.keys import KeyIndex
+from windowpane.core.upstream.operators import Join, Union, check_grouping
+from windowpane.local.update_windows import Aggregates, UpdateWindows
+from windowpane.values.durations import Duration, microseconds
+from windowpane.values.errors import BadQuery, WrongType, unknown_column
+
+Mask = Callable[[pa.Table], Any]
+_ROW = "row"
+
+
+@dataclass(frozen=True)
+class Updates:
+    """A stream in which a newer row replaces the older ones of its key.
+
+    Attributes:
+        key: the columns that say what a row updates.
+        time: the column of a row's event time: a timestamp, or any integer. It never falls within a key.
+    """
+
+    key: str | Sequence[str]
+    time: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+    def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
+        """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
+        return self._checked(rows).filter(_mask(keep(rows), len(rows)))
+
+    def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """A row for each row; the function may change every column but the key."""
+        made = function(self._checked(rows))
+        if len(made) != len(rows):
+            raise BadQuery(f"map made {len(made)} rows of {len(rows)}. Return one for each, in their order.")
+        for name in self.keys:
+            if name not in made.column_names:
+                raise BadQuery(
+                    f"map drops {name!r}, which is part of the update key. Keep the column as it is."
+                )
+            index = KeyIndex((name,), (rows.schema.field(name).type,))
+            differs = index.encode([rows[name]]) != index.encode([made[name]])
+            if differs.any():
+                at = int(differs.argmax())
+                raise BadQuery(
+                    f"map changes {name!r}, which is part of the update key, from {rows[name][at].as_py()!r} "
+                    f"to {made[name][at].as_py()!r}. Write the result to another column."
+                )
+        return made
+
+    def union(self) -> UpdateUnion:
+        """Merge streams with this key: the youngest row of a key goes out, older ones are dropped."""
+        return UpdateUnion(self)
+
+    def join(self, within: Duration, on: Callable[[pa.Table, pa.Table], Any] | None = None) -> UpdateJoin:
+        """Join two streams with this key: the newest match of rows less than `within` apart.
+
+        `on` says which pairs match, given the left and the right rows of all of them.
+        """
+        return UpdateJoin(self, microseconds(within), on)
+
+    def window(
+        self,
+        size: Duration,
+        slide: Duration | None = None,
+        *,
+        by: Sequence[str] | None = None,
+        **options: Any,
+    ) -> WindowedUpdates:
+        """Windows of so many rows of a key (`window(3, 1)`), or of event time (`window("1 min", "10 s")`).
+
+        `by` groups by more columns than the key. The options are those of `UpdateWindows`.
+        """
+        keys = self.keys if by is None else tuple(by)
+        check_grouping(self.keys, keys)
+        return WindowedUpdates(self, keys, size, size if slide is None else slide, options)
+
+    def _checked(self, rows: pa.Table) -> pa.Table:
+        if not isinstance(rows, pa.Table):
+            raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
+        for name in (*self.keys, self.time):
+            if name not in rows.column_names:
+                raise unknown_column(name, "the table", rows.column_names)
+        return rows
+
+
+@dataclass(frozen=True)
+class WindowedUpdates:
+    """Windows on a stream of updates; `agg` says what of them is wanted."""
+
+    updates: Updates
+    keys: tuple[str, ...]
+    size: Duration
+    slide: Duration
+    options: dict[str, Any]
+
+    def agg(self, *aggregates: Aggregates) -> UpdateWindows:
+        """The operator: rows are put, aggregates of the newest window of each key are got."""
+        return UpdateWindows(
+            self.keys, self.updates.time, (self.size, self.slide), aggregates, **self.options
+        )
+
+
+class _Known:
+    """Rows with ids for their keys, the same for all inputs and pushes."""
+
+    def __init__(self, updates: Updates) -> None:
+        self._updates = updates
+        self._index: KeyIndex | None = None
+
+    def tuples(self, rows: pa.Table, first: int) -> Tuples:
+        """Times and key ids, and the rows' numbers from `first` on."""
+        rows, names = self._updates._checked(rows), self._updates.keys
+        if self._index is None:
+            self._index = KeyIndex(names, [rows.schema.field(name).type for name in names])
+        time, valid, bad = read_time(rows[self._updates.time], self._updates.time)
+        if (valid is not None and not valid.all()) or (bad is not None and bad.any()):
+            raise BadQuery(f"column {self._updates.time!r} has rows without a usable time. Filter them out.")
+        ids = self._index.encode([rows[name] for name in names], len(rows))
+        return Tuples(time, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
+
+
+class UpdateUnion:
+    """Merges streams with one update key. Of rows with one time that of the first input is taken."""
+
+    def __init__(self, updates: Updates) -> None:
+        self._known, self._union = _Known(updates), Union()
+
+    def push(self, *inputs: pa.Table) -> pa.Table:
+        """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
+        if not inputs:
+            raise BadQuery("push() needs a table of each stream that is merged.")
+        firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
+        some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
+        found = self._union.push(*some)
+        whole = pa.concat_tables(inputs)
+        return whole.take(pa.array(found.columns[_ROW].values, pa.int64()))
+
+
+class UpdateJoin:
+    """Joins two streams on their update key within a window of time; the newest match of a key goes out.
+
+    Columns: those of the left, then those of the right but for the key; `right_` stands before names that
+    are in both.
+    """
+
+    def __init__(self, updates: Updates, within: int, on: Callable[[pa.Table, pa.Table], Any] | None) -> None:
+        self._updates, self._known = updates, _Known(updates)
+        self._on = on
+        self._join = Join(within, None if on is None else self._matches)
+        self._rows: list[pa.Table] = []
+        self._firsts = [0, 0]
+
+    def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """Take rows of both sides; the newest match of each key that has a new one."""
+        kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
+        some = [
+            self._known.tuples(rows, first + len(old))
+            for rows, first, old in zip((left, right), self._firsts, kept, strict=True)
+        ]
+        self._rows = [pa.concat_tables([old, rows]) for old, rows in zip(kept, (left, right), strict=True)]
+        found = self._join.push(*some)
+        sides = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
+        self._forget()
+        return self._table(*sides)
+
+    def _side(self, which: int, tuples: Tuples) -> pa.Table:
+        at = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
+        return self._rows[which].take(pa.array(at - self._firsts[which]))
+
+    def _matches(self, left: Tuples, right: Tuples) -> Any:
+        assert self._on is not None
+        return _mask(self._on(self._side(0, left), self._side(1, right)), len(left)).to_numpy(
+            zero_copy_only=False
+        )
+
+    def _forget(self) -> None:
+        """Drop rows before the first that the join still holds."""
+        for which, tuples in enumerate(self._join.kept):
+            ends = self._firsts[which] + len(self._rows[which])
+            first = int(tuples.columns[_ROW].values.min()) if len(tuples) else ends
+            self._rows[which] = self._rows[which].slice(first - self._firsts[which])
+            self._firsts[which] = first
+
+    def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        columns = {name: left[name] for name in left.column_names}
+        for name in right.column_names:
+            if name not in self._updates.keys:
+                columns[f"right_{name}" if name in columns else name] = right[name]
+        return pa.table(columns)
+
+
+def _mask(found: Any, rows: int) -> pa.Array:
+    """What a predicate gave, as an Arrow array of booleans; null is false."""
+    column = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    column = column if isinstance(column, pa.Array) else pa.array(np.asarray(column))
+    if not pa.types.is_boolean(column.type) or len(column) != rows:
+        raise WrongType(f"the predicate gave {len(column)} values of {column.type} for {rows} rows. "
+                        "Return a boolean for each.")  # fmt: skip
+    return pc.fill_null(column, fill_value=False)

@@ -1,0 +1,179 @@
+"""Streams of updates through the public API: the operators on tables, against plain loops."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windowpane as wp
+from windowpane.errors import BadQuery, OutOfMemory, UnknownColumn, WrongType
+
+QUOTES = wp.Updates("symbol", "t")
+ROWS = st.lists(st.tuples(st.integers(1, 5), st.sampled_from("ABC"), st.integers(0, 3)), max_size=8)
+
+
+def table(rows):
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    kinds = (pa.int64(), pa.string(), pa.int64())
+    return pa.table({n: pa.array(c, k) for n, c, k in zip(("t", "symbol", "v"), columns, kinds, strict=True)})
+
+
+def rising(pushes):
+    """The first number of a row is how much later it is than the one before of its key and input."""
+    last, made = {}, []
+    for inputs in pushes:
+        made.append([])
+        for number, rows in enumerate(inputs):
+            some = []
+            for step, key, value in rows:
+                last[number, key] = last.get((number, key), 0) + step
+                some.append((last[number, key], key, value))
+            made[-1].append(some)
+    return made
+
+
+pushes = st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=5).map(rising)
+
+
+def test_filter():
+    rows = table([(1, "A", 5), (2, "B", 6), (3, "A", None)])
+    assert QUOTES.filter(rows, lambda r: pc.greater(r["v"], 5)).to_pylist() == [
+        {"t": 2, "symbol": "B", "v": 6}
+    ]
+    assert QUOTES.filter(rows, lambda _: np.array([True, False, False])).num_rows == 1
+    with pytest.raises(WrongType, match="gave 3 values of int64 for 3 rows"):
+        QUOTES.filter(rows, lambda r: r["v"])
+    with pytest.raises(UnknownColumn, match="'symbol'"):
+        QUOTES.filter(pa.table({"t": [1]}), lambda _: [True])
+
+
+def test_map_may_change_all_but_the_key():
+    rows = pa.table({"t": [1, 2], "k": [math.nan, None], "v": [1, 2]})
+    updates = wp.Updates("k", "t")
+    doubled = updates.map(rows, lambda r: r.set_column(2, "v", pc.multiply(r["v"], 2)))
+    assert doubled["v"].to_pylist() == [2, 4]
+    with pytest.raises(BadQuery, match=r"map changes 'k', which is part of the update key, from nan to 1\.0"):
+        updates.map(rows, lambda r: r.set_column(1, "k", pa.array([1.0, None])))
+    with pytest.raises(BadQuery, match="map drops 'k'"):
+        updates.map(rows, lambda r: r.drop_columns(["k"]))
+    with pytest.raises(BadQuery, match="map made 1 rows of 2"):
+        updates.map(rows, lambda r: r.slice(0, 1))
+
+
+@given(pushes=pushes)
+def test_a_union_gives_the_youngest_row_of_each_key_once(pushes):
+    union, last = QUOTES.union(), {}
+    for inputs in pushes:
+        got = union.push(*map(table, inputs)).to_pylist()
+        best = {}
+        for rows in reversed(inputs):
+            for t, key, v in rows:
+                if t >= best.get(key, (t, 0))[0]:
+                    best[key] = (t, v)
+        wanted = {key: pair for key, pair in best.items() if pair[0] > last.get(key, -1)}
+        last |= {key: t for key, (t, _) in wanted.items()}
+        assert {row["symbol"]: (row["t"], row["v"]) for row in got} == wanted
+        assert len(got) == len(wanted)
+
+
+@pytest.mark.parametrize("on", [None, lambda a, b: pc.less_equal(a["v"], b["v"])], ids=["all", "on"])
+@given(pushes=pushes)
+def test_a_join_gives_the_newest_match_and_forgets_what_is_too_old(on, pushes):
+    join, size = QUOTES.join(4, on), 4
+    sides, newest = ([], []), {}
+    for inputs in pushes:
+        before = tuple(len(side) for side in sides)
+        for side, rows in zip(sides, inputs, strict=True):
+            side.extend(rows)
+        got = join.push(*map(table, inputs)).to_pylist()
+        wanted = {}
+        for i, (t, key, v) in enumerate(sides[0]):
+            for j, (u, other, w) in enumerate(sides[1]):
+                new = i >= before[0] or j >= before[1]
+                if key == other and abs(t - u) < size and new and (on is None or v <= w):
+                    rank = (max(t, u), min(t, u), i, j)
+                    wanted[key] = max(wanted.get(key, (rank, (t, v, u, w))), (rank, (t, v, u, w)))
+        found = {row["symbol"]: (row["t"], row["v"], row["right_t"], row["right_v"]) for row in got}
+        assert found == {key: pair for key, (_, pair) in wanted.items()}
+        for t, key, _ in (row for side in sides for row in side):
+            newest[key] = max(newest.get(key, t), t)
+        for side in sides:  # a row leaves once one of its key is younger by the window
+            side[:] = [row for row in side if row[0] > newest[row[1]] - size]
+        for side, rows in zip(sides, join._rows, strict=True):
+            assert len(rows) >= len(side)
+            assert len(side) > 0 or len(rows) == 0
+
+
+def test_windows_of_rows_are_whole_and_the_newest():
+    fresh = QUOTES.window(3, 1, clock=lambda: 0.0).agg(wp.mean("v"), wp.count())
+    assert fresh.put(table([(t, "A", t) for t in range(1, 6)] + [(1, "B", 9)])) == 0
+    assert fresh.get().to_pylist() == [
+        {"symbol": "A", "window": {"start": 2, "end": 5}, "mean_v": 4.0, "count": 3}
+    ]
+    fresh.put(table([(2, "B", 9), (3, "B", 12)]))
+    assert [row["mean_v"] for row in fresh.get().to_pylist()] == [10.0]
+    freshness = fresh.staleness()
+    assert (freshness.keys, freshness.puts, freshness.gets) == (("A", "B"), 8, 2)
+
+
+@pytest.mark.parametrize("commit", ["lazy", "eager"])
+def test_windows_of_time_equal_the_query_over_those_windows(commit):
+    rng = np.random.default_rng(5)
+    n = 600
+    rows = pa.table(
+        {
+            "t": pa.array(np.sort(rng.integers(0, 60_000_000, n)), pa.timestamp("us", "UTC")),
+            "symbol": rng.choice(["A", "B", "C"], n),
+            "v": rng.integers(0, 100, n).astype(np.int32),
+        }
+    )
+    fresh = QUOTES.window("6 s", "2 s", commit=commit).agg(wp.sum("v"), wp.count())
+    got = []
+    for at in range(0, n, 50):
+        fresh.put(rows.slice(at, 50))
+        got += fresh.get(20).to_pylist()
+    fresh.punctuate(100_000_000)
+    got += fresh.get().to_pylist()
+    query = (
+        wp.stream(rows, time="t", keys="symbol").window(wp.sliding("6 s", "2 s")).agg(wp.sum("v"), wp.count())
+    )
+    whole = {(row["symbol"], row["window"]["start"]): row for row in query.run().table.to_pylist()}
+    assert len(got) > 10
+    for row in got:
+        same = whole[row["symbol"], row["window"]["start"]]
+        assert (row["sum_v"], row["count"], row["window"]) == (same["sum_v"], same["count"], same["window"])
+    for symbol in "ABC":
+        starts = [row["window"]["start"] for row in got if row["symbol"] == symbol]
+        assert starts == sorted(set(starts))  # never back, never twice
+
+
+def test_groups_may_be_finer_than_the_key_but_not_coarser():
+    trades = wp.Updates("symbol", "t")
+    fine = trades.window(2, 2, by=["exchange", "symbol"]).agg(wp.sum("v"))
+    fine.put(pa.table({"t": [1, 2, 3], "symbol": ["A"] * 3, "exchange": ["x", "y", "x"], "v": [1, 2, 3]}))
+    assert fine.get().select(["exchange", "symbol", "sum_v"]).to_pylist() == [
+        {"exchange": "x", "symbol": "A", "sum_v": 4}
+    ]
+    with pytest.raises(BadQuery, match="groups by 'exchange', but 'symbol' is part of the update key"):
+        trades.window(2, 2, by=["exchange"])
+
+
+def test_what_cannot_be_says_why():
+    with pytest.raises(BadQuery, match="both be rows or both be times"):
+        QUOTES.window(3, "1 s").agg(wp.count())
+    with pytest.raises(BadQuery, match="Use 'lazy' or 'eager'"):
+        QUOTES.window(3, 1, commit="soon").agg(wp.count())
+    with pytest.raises(BadQuery, match="needs an aggregate"):
+        QUOTES.window(3, 1).agg()
+    with pytest.raises(BadQuery, match="Put rows first"):
+        QUOTES.window(3, 1).agg(wp.count()).get()
+    with pytest.raises(WrongType, match="symbol"):
+        QUOTES.window(3, 1).agg(wp.max("symbol")).put(table([(1, "A", 1)]))
+    with pytest.raises(OutOfMemory):
+        QUOTES.window(1_000, 1, memory=4_096).agg(wp.sum("v")).put(table([(t, "A", 1) for t in range(999)]))
+    with pytest.raises(BadQuery, match="without a usable time"):
+        QUOTES.union().push(table([(None, "A", 1)]))
