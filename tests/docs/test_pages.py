@@ -45,7 +45,7 @@ def test_there_are_seven_examples():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_imports_public_names_only(path):
     found = re.findall(r"^(?:from|import) (windowpane[.\w]*)", path.read_text("utf-8"), re.MULTILINE)
-    assert set(found) <= {"windowpane", "windowpane.simulate", "windowpane.testing"}
+    assert set(found) <= {"windowpane", "windowpane.simulate", "windowpane.spark", "windowpane.testing"}
 
 
 @pytest.mark.parametrize("choice", [*Lane, *Final], ids=lambda choice: choice.value)
