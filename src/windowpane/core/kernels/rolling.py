@@ -29,6 +29,8 @@ ADDED, GONE = 0, 1
 HEAD, TAIL = 0, 1
 NEXT, PREVIOUS = 0, 1
 _LOW = np.int64(0xFFFFFFFF)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
+"""Unsigned, as places in `chunks` are: Numba spares looking for negative ones, a tenth of all the time."""
 
 
 @kernel
@@ -155,14 +157,15 @@ def roll(
                 shift = exponent & 31
                 word = (fraction & _LOW) << shift
                 upper = (fraction >> 32) << shift
-                at = CHUNKS * which + chunk
-                chunks[at] += signed * (word & _LOW)
-                chunks[at + 1] += signed * ((word >> 32) + (upper & _LOW))
-                chunks[at + 2] += signed * (upper >> 32)
-                if chunk < spans[2 * which]:
-                    spans[2 * which] = chunk
-                if chunk + 2 > spans[2 * which + 1]:
-                    spans[2 * which + 1] = chunk + 2
+                chunk_at = np.uint64(CHUNKS * which + chunk)
+                chunks[chunk_at] += signed * (word & _LOW)
+                chunks[chunk_at + _ONE] += signed * ((word >> 32) + (upper & _LOW))
+                chunks[chunk_at + _TWO] += signed * (upper >> 32)
+                span_at = np.uint64(2 * which)
+                if chunk < spans[span_at]:
+                    spans[span_at] = chunk
+                if chunk + 2 > spans[span_at + _ONE]:
+                    spans[span_at + _ONE] = chunk + 2
             if place[key] < 0:
                 place[key] = state[N_ACTIVE]
                 active[state[N_ACTIVE]] = key
@@ -199,10 +202,10 @@ def roll(
                 shift = exponent & 31
                 word = (fraction & _LOW) << shift
                 upper = (fraction >> 32) << shift
-                at = CHUNKS * which + chunk
-                chunks[at] += signed * (word & _LOW)
-                chunks[at + 1] += signed * ((word >> 32) + (upper & _LOW))
-                chunks[at + 2] += signed * (upper >> 32)
+                chunk_at = np.uint64(CHUNKS * which + chunk)
+                chunks[chunk_at] += signed * (word & _LOW)
+                chunks[chunk_at + _ONE] += signed * ((word >> 32) + (upper & _LOW))
+                chunks[chunk_at + _TWO] += signed * (upper >> 32)
             rows[key, GONE] += 1
             for j in range(n_codes):
                 _pull(key, j, state, queue, links, nodes, rows[key, GONE])
@@ -242,7 +245,7 @@ def roll(
                 for at in range(CHUNKS * which + spans[2 * which], CHUNKS * which + last + 1):
                     left |= lowest
                     lowest, third, second = third, second, first_word
-                    held = chunks[at] + over
+                    held = chunks[np.uint64(at)] + over
                     over = held >> 32
                     first_word = held & _LOW
                 strange = specials[3 * which] | specials[3 * which + 1] | specials[3 * which + 2]
