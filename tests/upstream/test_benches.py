@@ -34,11 +34,11 @@ def test_the_grid_has_every_distribution_and_load():
 
 
 def test_claims_look_at_the_worst_cell_and_at_the_mean_of_the_skewed_ones():
-    even, skewed = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 1), 2.0)
-    heavy = staleness.Cell("z", zipf(4, 1), 20.0)
-    found = [(even, (1.0, 1.02)), (skewed, (0.9, 0.8)), (heavy, (1.0, 1.0))]
-    verdicts = [(claim.value, claim.holds) for claim in staleness.claims(found)]
-    assert verdicts == [(1.0, True), (0.9, True), (1.02, False), (0.8, True)]
+    even, skewed = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 0.6), 2.0, 0.6)
+    heavy, steep = staleness.Cell("z", zipf(4, 1), 20.0, 1.0), staleness.Cell("z", zipf(4, 1.5), 2.0, 1.5)
+    found = [(even, (1.0, 1.02)), (skewed, (0.94, 0.8)), (heavy, (1.0, 1.0)), (steep, (0.8, 0.6))]
+    verdicts = [(round(claim.value, 3), claim.holds) for claim in staleness.claims(found)]
+    assert verdicts == [(1.0, True), (0.87, True), (0.94, False), (1.02, False), (0.7, True), (0.8, True)]
 
 
 def test_a_stream_is_replayed_from_its_file(tmp_path, monkeypatch):

@@ -153,7 +153,8 @@ class UpdateUnion:
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         found = self._union.push(*some)
         whole = pa.concat_tables(inputs)
-        return whole.take(pa.array(found.columns[_ROW].values, pa.int64()))
+        at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
+        return whole.take(pa.array(np.sort(at)))
 
 
 class UpdateJoin:

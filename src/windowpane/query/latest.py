@@ -52,8 +52,9 @@ class LatestQuery:
     def to_spark(self, what: str = "answers", **options: Any) -> Any:
         """What the function returned, or the `staleness` of the keys that were served, as a DataFrame.
 
-        The options `buckets` and `control` are those of `Query.to_spark`; `windowpane.spark.finish` has
-        everything served that still waits.
+        Each call makes a queue of its own, which calls the function: to have both outputs of one queue, use
+        `wp.to_spark(queue)` and split its micro-batches. The options `buckets` and `control` are those of
+        `Query.to_spark`; `windowpane.spark.finish` has everything served that still waits.
         """
         if self.stream.source.foreign is None:
             raise BadQuery("this stream is no Spark DataFrame. In one process use wp.UpdateQueue.")
