@@ -70,8 +70,9 @@ class Ages:
 
     @property
     def growth(self) -> float:
-        """Seconds by which the mean age grows in a second: 1 while no result comes."""
-        return slope(self.moment, self.mean)
+        """Seconds by which the mean age grows in a second, after the first third: 1 while no result comes."""
+        begin = len(self.moment) // 3  # the start-up, after which ages fall, must not hide what comes later
+        return slope(self.moment[begin:], self.mean[begin:])
 
 
 def ages_of(given: Delivered, keys: int = KEYS) -> Ages:
