@@ -1,6 +1,8 @@
 """Streams of updates through the public API: the operators on tables, against plain loops."""
 
 import math
+import pickle
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -177,3 +179,40 @@ def test_what_cannot_be_says_why():
         QUOTES.window(1_000, 1, memory=4_096).agg(wp.sum("v")).put(table([(t, "A", 1) for t in range(999)]))
     with pytest.raises(BadQuery, match="without a usable time"):
         QUOTES.union().push(table([(None, "A", 1)]))
+
+
+def clock():
+    return 7.0
+
+
+@pytest.mark.parametrize("policy", ["in_place", "freshest"])
+@pytest.mark.parametrize("commit", ["lazy", "eager"])
+def test_a_stored_operator_goes_on_as_the_other_does(commit, policy):
+    rng = np.random.default_rng(1)
+    options = {"commit": commit, "policy": policy, "memory": 1 << 20, "clock": clock}
+    fresh = stored = QUOTES.window(4, 2, **options).agg(wp.mean("v"), wp.count())
+    for i in range(40):
+        symbols = rng.integers(0, 5 if i < 20 else 60, 20).astype(str)  # more keys later: buffers grow
+        rows = pa.table({"t": np.arange(20 * i, 20 * i + 20), "symbol": symbols, "v": rng.integers(0, 9, 20)})
+        most = int(rng.integers(1, 15))
+        for each in {id(o): o for o in (fresh, stored)}.values():
+            each.put(rows)
+        got = fresh.get(most)
+        assert stored is fresh or stored.get(most).equals(got)
+        if i % 7 == 3:
+            data = zlib.compress(pickle.dumps(fresh))
+            assert len(data) < 100_000
+            stored = pickle.loads(zlib.decompress(data))  # noqa: S301 - our own bytes
+    assert stored.staleness().keys == fresh.staleness().keys
+    np.testing.assert_array_equal(stored.staleness().application, fresh.staleness().application)
+
+
+def test_a_stored_union_and_join_go_on():
+    union, join = QUOTES.union(), QUOTES.join(5)
+    rows = table([(1, "A", 1), (2, "A", 2)])
+    union.push(rows)
+    join.push(rows, rows)
+    union, join = pickle.loads(pickle.dumps((union, join)))  # noqa: S301 - our own bytes
+    assert union.push(rows).num_rows == 0
+    found = join.push(table([]), table([(4, "A", 4)])).to_pylist()
+    assert [(row["t"], row["right_t"]) for row in found] == [(2, 4)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time as system
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +79,15 @@ class UpdateWindows:
         self._operator: FreshWindows | None = None
         self._point: pa.DataType = pa.int64()
         self._puts = self._got = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle, which stores the operator as it stands; the time goes on where it was."""
+        return {**self.__dict__, "_began": self._now()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Go on from what pickle kept."""
+        self.__dict__.update(state)
+        self._began = self._clock() - state["_began"]
 
     def put(self, rows: pa.Table) -> int:
         """Take rows in arrival order; how many came too late for every window that is still to be."""

@@ -8,6 +8,7 @@ begun.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ class FreshWindows:
     Columns are int64 or float64, as `types` says. Keys are dense ids.
     """
 
-    __slots__ = ("_bound", "_layout", "_names", "_open", "_types", "queue")
+    __slots__ = ("_aggregates", "_bound", "_layout", "_names", "_open", "_types", "queue")
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class FreshWindows:
         policy: Policy | str = Policy.IN_PLACE,
         cost: float = 1.0,
     ) -> None:
-        self._bound = tuple(bind(aggregate, dict(types)) for aggregate in aggregates)
+        self._bind(aggregates, types)
         names = sorted({column for aggregate in aggregates for column in aggregate.columns})
         for name in names:
             if types[name] not in {pa.int64(), pa.float64()}:
@@ -57,10 +58,25 @@ class FreshWindows:
             raise BadAggregate(f"{len(names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
         self._names = tuple(names)
         self._types = {name: types[name] for name in names}
-        self._layout: Layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
         self._open: Rows = no_rows(self._layout)
         width = _COLUMNS + len(names)
         self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost)
+
+    def _bind(
+        self, aggregates: Sequence[Aggregate | UserAggregate], types: Mapping[str, pa.DataType]
+    ) -> None:
+        self._aggregates = tuple(aggregates)
+        self._bound = tuple(bind(aggregate, dict(types)) for aggregate in aggregates)
+        self._layout: Layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """For pickle: all but what follows from the aggregates, which holds functions."""
+        return self._aggregates, self._names, self._types, self._open, self.queue
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Go on from what pickle kept."""
+        aggregates, self._names, self._types, self._open, self.queue = state
+        self._bind(aggregates, self._types)
 
     @property
     def begun(self) -> int:
