@@ -25,24 +25,14 @@ import pyarrow as pa
 from windowpane.bench.report import Claim, Report, Row, Scalar
 from windowpane.bench.runner import Progress
 from windowpane.bench.slidem import status
+from windowpane.simulate.calls import ATTRIBUTES, GROUPS
 
 RATE = 1_000
 SLIDE = 10
 HOURS = 24
 LIMIT = 256_000_000
 ADDRESS_SPACE = 2_000_000_000
-FIELDS = ("alertingTime", "busyTime", "wrapUpTime", "waitTime", "helpTime", "availableTime")
-# 20 sites and 12,000 agents are published; of the other keys only that they are fewer than the agents
-KEYS = {
-    "instance": 4,
-    "serviceId": 200,
-    "agentId": 12_000,
-    "mediaId": 8,
-    "interactionLegId": 1_000,
-    "agentSite": 20,
-    "callSite": 20,
-    "direction": 2,
-}
+FIELDS, KEYS = tuple(ATTRIBUTES), GROUPS
 BATCH_SECONDS = 5
 
 
@@ -136,7 +126,10 @@ def schema() -> pa.Schema:
 
 
 class Batches:
-    """Events at a fixed rate; keys evenly spread, but most agents are at work only part of the day."""
+    """Events at a fixed rate; keys evenly spread, but most agents are at work only part of the day.
+
+    `simulate.calls` makes a whole stream at once, which a day of 86 million events is too long for.
+    """
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng(12)
