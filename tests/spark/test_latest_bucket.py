@@ -308,3 +308,18 @@ def test_the_price_of_a_call_makes_no_key_starve(policy):
     assert not never
     assert notes.served > 350
     assert len(calls) < 20 * 10  # no crumbs: a call costs as much as three rows
+
+
+@pytest.mark.parametrize("policy", ["freshest", "append"])
+def test_a_clock_that_is_behind_after_a_restart_does_no_harm(policy):
+    clock, types = Hours(), tuple(zip(SCHEMA.names, SCHEMA.types, strict=True))
+    fresh = Fresh(spec(policy, budget=1e-9), types)
+    for i, back in enumerate((0.0, 500.0, 0.0, 0.0)):
+        clock.now += 10.0 - back
+        _, notes = fresh.step([write_batch(keyed(0, 50, i))], clock)
+        assert notes.oldest_us >= 0
+        assert notes.staleness_us >= 0
+    arrays = fresh.queue.arrays()
+    assert (arrays["waited"] >= 0).all()
+    assert (arrays["gaps"] >= 0).all()
+    assert fresh.queue.now == 1e9 + 10.0

@@ -73,6 +73,7 @@ class Fresh:
         Rows with times from `limit` on are too far ahead; none is promised to come below `bound`.
         """
         notes = Notes()
+        clock = _rising(clock, -np.inf if self.queue is None else self.queue.now)
         waited = 0 if self.queue is None else len(self.queue)
         self.queue = self._ready(clock())
         notes.lost = waited - len(self.queue)  # where the policy is another: one that keeps the newest only
@@ -303,6 +304,11 @@ class Fresh:
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
             self.queue = kind.restore(header["policy"], arrays)
         self.touched.stored(len(self.index), header["digests"])
+
+
+def _rising(clock: Clock, since: float) -> Clock:
+    """The clock, but never before a time: that of another machine may be behind."""
+    return lambda: max(clock(), since)
 
 
 def _between(rows: float, least: int) -> int:

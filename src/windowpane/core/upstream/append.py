@@ -41,6 +41,11 @@ class AppendQueue:
         return int(self._queue.totals[shared.WAITING])
 
     @property
+    def now(self) -> float:
+        """The last time that the queue was told."""
+        return float(self._queue.totals[shared.NOW])
+
+    @property
     def keys(self) -> int:
         """How many keys were ever seen."""
         return self._count

@@ -67,6 +67,11 @@ class KeyQueue:
         return int(self._queue.totals[steps.WAITING])
 
     @property
+    def now(self) -> float:
+        """The last time that the queue was told."""
+        return float(self._queue.totals[steps.NOW])
+
+    @property
     def keys(self) -> int:
         """How many keys were ever seen."""
         return self._count
