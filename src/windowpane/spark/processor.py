@@ -20,7 +20,8 @@ def processor(program: Program, token: str) -> StatefulProcessor:
     Spark also sends it to a process beside the driver, which only asks what state there is. A class made
     here is sent whole, and the program as bytes, so that this process need not import all of windowpane.
     """
-    packed, paged = CloudPickleSerializer().dumps(program), program.paged
+    packed: bytes = CloudPickleSerializer().dumps(program)  # type: ignore[no-untyped-call]
+    paged = program.paged
 
     class Processor(StatefulProcessor):
         """Runs a program in the buckets of one task."""
