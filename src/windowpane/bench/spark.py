@@ -54,7 +54,7 @@ class Scale:
     unmeasured: int
 
 
-FULL = Scale(5_000_000, 10, 1_000_000, 3, 2)
+FULL = Scale(5_000_000, 10, 1_000_000, 3, 3)
 QUICK = Scale(500_000, 2, None, 1, 1)
 
 
@@ -188,7 +188,7 @@ class _Bench:
         before, clock = _cpu(), time.perf_counter()
         answers = self._answers(frames, checkpoint)
         wall, after = time.perf_counter() - clock, _cpu()
-        jvm, python = after[0] - before[0], after[1] - before[1]
+        jvm, python = after.since(before)
         return Measured(jvm + python, jvm, python, wall, answers)
 
     def _answers(self, frames: list[Any], checkpoint: Path) -> dict[str, int]:
@@ -232,19 +232,38 @@ def _windowpane(source: Any, windows: tuple[tuple[int, int], ...]) -> list[Any]:
     return [stream.window(*shapes).agg(total=wp.sum("value"), n=wp.count()).to_spark()]
 
 
-def _cpu() -> tuple[float, float]:
-    """CPU seconds so far of the JVM, and of Python; those of workers that ended are told by their parents."""
-    jvm = python = 0.0
+@dataclass(frozen=True)
+class _Cpu:
+    """CPU seconds so far: of the JVM, of Python processes by number, and of programs that the JVM ran."""
+
+    jvm: float
+    python: dict[int, float]
+    ended: float
+    of_jvm: frozenset[int]
+
+    def since(self, before: _Cpu) -> tuple[float, float]:
+        """Seconds of the JVM, and of all other processes. Workers that ended did so because they idled."""
+        python = sum(spent - before.python.get(pid, 0.0) for pid, spent in self.python.items())
+        # the JVM was told all that its ended children ever took, also before
+        known = sum(before.python[pid] for pid in before.of_jvm - self.of_jvm)
+        return self.jvm - before.jvm, python + self.ended - before.ended - known
+
+
+def _cpu() -> _Cpu:
     me = psutil.Process()
-    for process in [me, *me.children(recursive=True)]:
+    python, of_jvm = {me.pid: sum(me.cpu_times()[:2])}, set()
+    jvm = ended = 0.0
+    for process in me.children(recursive=True):
         try:
-            times, name = process.cpu_times(), process.name()
+            times, name, parent = process.cpu_times(), process.name(), process.parent()
+            below = parent is not None and "java" in parent.name()
         except psutil.Error:
             continue
-        own, ended = times.user + times.system, times.children_user + times.children_system
         if "java" in name:
-            jvm += own
-            python += ended  # its daemons of Python workers
+            jvm += times.user + times.system
+            ended += times.children_user + times.children_system
         else:
-            python += own + (ended if process.pid != me.pid else 0.0)
-    return jvm, python
+            python[process.pid] = times.user + times.system
+            if below:
+                of_jvm.add(process.pid)
+    return _Cpu(jvm, python, ended, frozenset(of_jvm))
