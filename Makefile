@@ -12,7 +12,7 @@ export TZ := UTC
 .PHONY: help setup java demo test check format bench golden clean
 
 help:
-	@echo "make demo    show windowpane at work on a synthetic market, in under 20 s"
+	@echo "make demo    a call center on Spark, live, in under two minutes (windowpane demo --market: no Spark)"
 	@echo "make test    run every test (deep: HYPOTHESIS_PROFILE=deep make test)"
 	@echo "make check   ruff (lint and format) and mypy --strict"
 	@echo "make format  let ruff format and fix what it can"
