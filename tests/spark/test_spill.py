@@ -14,7 +14,7 @@ from windowpane.spark.bucket import Received, Work
 from windowpane.spark.pack import Packer
 from windowpane.spark.parts import one_part
 from windowpane.spark.seen import watch_of
-from windowpane.spark.spill import SpillBucket
+from windowpane.spark.spill import SpillBucket, SpillProgram
 from windowpane.values.sizes import Budget
 
 
@@ -35,10 +35,14 @@ class Pages:
         del self.kept[key]
 
 
-def query_of(source, size, slide):
+SUMS = (wp.count(), wp.sum("v"), wp.max("x"))
+VALUES = (wp.count(), wp.median("v"), wp.quantile("x", [0.1, 0.99]), wp.distinct("v"))
+
+
+def query_of(source, size, slide, aggregates=SUMS):
     how = {"schema": events(n=2).schema} if source is None else {}
     stream = wp.stream(source, time="ts", keys="k", delay="2 s", **how)
-    return stream.window(wp.sliding(size, slide)).agg(wp.count(), wp.sum("v"), wp.max("x"))
+    return stream.window(wp.sliding(size, slide)).agg(*aggregates)
 
 
 def work_of(part, strays=()):
@@ -58,10 +62,19 @@ def again(bucket, part, budget, pages):
     restarts=st.sets(st.integers(0, 8)), technique=st.sampled_from(["1W", "2LA"]), cut=st.integers(100, 700)
 )
 def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, technique, cut):
+    follow(query_of(None, "20 s", "5 s"), Budget(400_000, 1024, 3, technique), restarts, cut)
+
+
+@given(restarts=st.sets(st.integers(0, 8)), cut=st.integers(100, 700))
+def test_values_go_on_with_the_bucket(restarts, cut):
+    follow(query_of(None, "20 s", "5 s", VALUES), Budget(400_000, 1024, 3), restarts, cut)
+
+
+def follow(query, budget, restarts, cut):
+    """Push events in micro-batches and restart the bucket after some; the answers are those in memory."""
     table = events()
     batches = [table.slice(at, cut) for at in range(0, len(table), cut)]
-    query = query_of(None, "20 s", "5 s")
-    part, budget = one_part(query.plan), Budget(400_000, 1024, 3, technique)
+    part = one_part(query.plan)
     packer = Packer((part,), (0,), watch_of(query.plan.stream))
     pages, runner = Pages(), query.start()
     bucket = SpillBucket(work_of(part), budget)
@@ -185,6 +198,12 @@ def test_a_stream_within_memory_on_spark(spark, tmp_path):
     runner = query_of(None, "30 s", "5 s").start()
     expected = [rows(runner.push(part).tables["query"]) for part in parts]
     assert run(frame, tmp_path / "checkpoint") == expected
+
+
+def test_slices_cannot_hold_values():
+    part = one_part(query_of(None, "20 s", "5 s", VALUES).plan)
+    with pytest.raises(BadQuery, match=r"need all values\. Use technique='1W'"):
+        SpillProgram(work_of(part), Budget(400_000, technique="2LA"), "")
 
 
 def test_what_cannot_be_kept_in_blocks_is_an_error(spark, tmp_path):

@@ -150,7 +150,7 @@ def test_the_runner_tells_what_it_chose():
     ("window", "aggregate", "options", "message"),
     [
         (wp.session("1 s"), wp.count(), {}, "memory= serves sliding windows, tumbling windows and per_row"),
-        (wp.tumbling("1 s"), wp.median("v"), {}, r"median\(\) of query 'query' cannot run within memory="),
+        (wp.tumbling("1 s"), wp.collect("v"), {}, r"collect\(\) of query 'query' cannot run within memory="),
         (wp.tumbling("1 s"), wp.count(), {"lateness": "1 s"}, "does not go with an allowed lateness"),
         (wp.per_row("1 s", every=2), wp.count(), {}, r"per_row\(...\) with every=1"),
     ],

@@ -31,14 +31,15 @@ from windowpane.planner.spill import (
     always_fits,
     assemble_spill,
     choose,
-    explain_choice,
     groupings_of,
     need_spillable,
+    need_technique,
     pane_of,
     seen_in,
     share_budget,
     spans_of,
 )
+from windowpane.planner.spill_text import explain_choice
 from windowpane.query import Query
 from windowpane.values.errors import BadQuery, BadState, OverBudget, SpillFailed
 from windowpane.values.sizes import Budget
@@ -292,6 +293,7 @@ def start_within(plan: Plan, budget: Budget, spill_dir: str | Path | None) -> Qu
     With a directory always over stores, since only these have checkpoints.
     """
     need_spillable(plan)
+    need_technique(plan, budget)
     if spill_dir is None and budget.technique == "auto" and always_fits(plan, budget):
         return QueryRunner(plan)
     return SpillRunner(plan, budget, SpillFolder(None if spill_dir is None else Path(spill_dir)))

@@ -14,12 +14,12 @@ from math import gcd
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 from windowpane.core.aggregates import BoundAggregate
 from windowpane.core.arrays import Ints
 from windowpane.core.operator import QueryEntry
 from windowpane.core.partials.base import Partial
+from windowpane.core.partials.runs import ValueCounts
 from windowpane.core.rows import Layout
 from windowpane.core.spill.codec import BlockLayout
 from windowpane.core.spill.feed import Feed, can_roll
@@ -84,15 +84,44 @@ def need_spillable(plan: Plan) -> None:
     for query in plan.queries:
         if query.emit != "final":
             raise BadQuery(f"query {query.name!r} has emit='update', but memory= gives final answers only.")
-        for window in query.windows:
-            span_of(query, window)
+        by_tuple = any(span_of(query, window).slide == 0 for window in query.windows)
         for aggregate, bound in zip(query.aggregates, bound_aggregates(plan, query), strict=True):
+            cannot = f"{aggregate.function}() of query {query.name!r} cannot run within memory="
+            counted = [partial for partial in bound.partials if isinstance(partial, ValueCounts)]
+            if any(partial.text for partial in counted):
+                raise BadQuery(
+                    f"{cannot}: {counted[0].column!r} is text, which does not go to disk. It can of a column "
+                    "of numbers or times; or leave memory= out."
+                )
+            if counted and by_tuple:
+                raise BadQuery(
+                    f"{cannot} for every tuple: each answer reads all distinct values of its window. Use a "
+                    "window with a slide above 0, such as sliding(size, slide), or leave memory= out."
+                )
             if not all(can_roll(partial) for partial in bound.partials):
                 raise BadQuery(
-                    f"{aggregate.function}() of query {query.name!r} cannot run within memory=: it has no "
-                    "exact way to take a tuple out again in bounded memory. There are count, sum, mean, "
-                    "weighted_mean, geometric_mean, variance, stddev, min and max."
+                    f"{cannot}: it has no exact way to take a tuple out again in bounded memory. There are "
+                    "count, sum, mean, weighted_mean, geometric_mean, variance, stddev, min and max, and of "
+                    "numbers median, quantile, distinct, top_k and heavy_hitters."
                 )
+
+
+def need_technique(plan: Plan, budget: Budget) -> None:
+    """An error that says why, if slices are asked for where there can be none."""
+    if budget.technique != "2LA":
+        return
+    if not pane_of(spans_of(plan)):
+        raise BadQuery("2LA needs windows that slide by time, but per_row() slides by tuple. Use 1W.")
+    if keeps_values(plan):
+        raise BadQuery(
+            "2LA keeps slices of a fixed width, but median, quantile, distinct, top_k and heavy_hitters need "
+            "all values. Use technique='1W'."
+        )
+
+
+def keeps_values(plan: Plan) -> bool:
+    """Whether an aggregate needs to know how often each value came."""
+    return any(feed.values for feed in feeds_of(plan))
 
 
 def groupings_of(plan: Plan) -> tuple[tuple[str, ...], ...]:
@@ -151,11 +180,13 @@ def choose(plan: Plan, budget: Budget, seen: Seen) -> SpillChoice:
     loads = [load_of(plan, g, seen) for g in range(len(groupings_of(plan)))]
     # tuples are stored once, whatever the number of groupings; slices once for each
     one = space_1w(loads[0]) + sum(load.groups * load.state_bytes for load in loads[1:])
-    two = sum(space_2la(load) for load in loads) if pane_of(spans_of(plan)) else None
+    sliced = pane_of(spans_of(plan)) and not keeps_values(plan)
+    two = sum(space_2la(load) for load in loads) if sliced else None
+    need_technique(plan, budget)
     if budget.technique != "auto":
-        if budget.technique == "2LA" and two is None:
-            raise BadQuery("2LA needs windows that slide by time, but per_row() slides by tuple. Use 1W.")
         return SpillChoice(budget.technique, one, two, "you said so")
+    if keeps_values(plan):
+        return SpillChoice("1W", one, two, "slices of a fixed width cannot hold all values")
     if two is None:
         return SpillChoice("1W", one, two, "a window that slides by tuple has no panes")
     if always_fits(plan, budget):
@@ -179,7 +210,7 @@ def lag_of(policy: Policy) -> int | None:
 def always_fits(plan: Plan, budget: Budget) -> bool:
     """Whether slices in memory fit the budget whatever the stream brings."""
     pane, lag = pane_of(spans_of(plan)), lag_of(plan.stream.policy)
-    if not pane or lag is None or any(groupings_of(plan)):
+    if not pane or lag is None or any(groupings_of(plan)) or keeps_values(plan):
         return False
     # a window is open until the punctuation passes its end
     rows = (max(span.size for span in spans_of(plan)) + lag) // pane + 2
@@ -275,42 +306,3 @@ def seen_in(time: Ints, keys: Sequence[Ints], pane: int) -> Seen:
     # a batch shorter than a pane shows fewer keys than the pane will hold, but never more
     active = tuple(len(np.unique(place * (int(key.max()) + 1) + key)) / len(panes) for key in keys)
     return Seen(rate, groups, active)
-
-
-def explain_memory(plan: Plan, budget: Budget, rate: float, groups: float) -> str:
-    """The choice for a stream of which only this is known; `rate` is per second of time."""
-    need_spillable(plan)
-    measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
-    per_unit = rate if measured else rate / 1e6
-    pane = pane_of(spans_of(plan))
-    known = [1.0 if not grouping else groups for grouping in groupings_of(plan)]
-    active = tuple(min(g, max(1.0, per_unit * pane)) if pane else g for g in known)
-    seen = Seen(per_unit, tuple(known), active)
-    return explain_choice(plan, budget, choose(plan, budget, seen), seen)
-
-
-def explain_choice(plan: Plan, budget: Budget, choice: SpillChoice, seen: Seen) -> str:
-    """The numbers behind the choice, as lines for `explain`."""
-    spans = spans_of(plan)
-    two = "needs panes" if choice.two_level is None else _bytes(choice.two_level)
-    measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
-    rate = (
-        f"{seen.rate:,.6g} tuples per {plan.stream.time}" if measured else f"{seen.rate * 1e6:,.6g} tuples/s"
-    )
-    keys = ", ".join(f"{groups:,.0f}" for groups in seen.groups)
-    count = f"{len(spans)} window{'s' * (len(spans) > 1)}"
-    lines = [
-        f"      memory  {_bytes(budget.memory)} for {count}, at {rate} and {keys} keys",
-        f"      1W      {_bytes(choice.one_window)}  by formula 2.2",
-        f"      2LA     {two}  by formula 2.1",
-        f"      choose  {choice.technique}  because {choice.because}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:,.3g} {unit}"
-        size /= 1000
-    return f"{size:,.3g} TB"

@@ -9,7 +9,7 @@ from typing import Any
 
 from windowpane.explain import explain_plan
 from windowpane.plan.nodes import Plan, WindowQuery, check
-from windowpane.planner.spill import explain_memory
+from windowpane.planner.spill_text import explain_memory
 from windowpane.query.source import RUNTIMES, Source
 from windowpane.values.errors import BadQuery
 from windowpane.values.sizes import Memory, budget_of

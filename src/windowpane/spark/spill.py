@@ -32,6 +32,7 @@ from windowpane.planner.spill import (
     assemble_spill,
     choose,
     groupings_of,
+    need_technique,
     pane_of,
     seen_in,
     share_budget,
@@ -96,6 +97,9 @@ class SpillProgram:
     work: Work
     budget: Budget
     sharing: str
+
+    def __post_init__(self) -> None:
+        need_technique(self.work.judge.plan, self.budget)
 
     def identity(self) -> dict[str, Any]:
         """What the state depends on; the budget may change."""

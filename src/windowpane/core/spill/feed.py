@@ -1,8 +1,8 @@
 """From tuples to what is added and taken out of sums, and from sums back to the state of partials.
 
 Only partials with an exact way to take a tuple out again can live here: counts and integer sums; sums of
-floats, products, logarithms and squares, which are kept without rounding (`kernels/exact.py`); and least and
-largest values, by the queue of rows that may still become the extreme.
+floats, products, logarithms and squares, which are kept without rounding (`kernels/exact.py`); least and
+largest values, by the queue of rows that may still become the extreme; and counts of values (`multisets.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from windowpane.core.arrays import Bools, Columns, Floats, Ints, Tuples
+from windowpane.core.arrays import Bools, Columns, Floats, Ints, Ragged, Tuples
 from windowpane.core.kernels.exact import sum_runs
 from windowpane.core.kernels.ordering import encode
 from windowpane.core.partials.base import Partial
@@ -21,24 +21,27 @@ from windowpane.core.partials.counts import RowCount, ValidCount
 from windowpane.core.partials.extremes import Max, Min
 from windowpane.core.partials.moments import Moments
 from windowpane.core.partials.reading import all_valid, filled, floats
+from windowpane.core.partials.runs import ValueCounts
 from windowpane.core.partials.sums import FloatSum, IntSum, LogSum, WeightedSum
 from windowpane.core.rows import Layout
+from windowpane.core.spill.multisets import Coded
 
 LOW = np.int64(0xFFFFFFFF)
 LEAST, LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-ROLLED = (RowCount, ValidCount, IntSum, FloatSum, LogSum, WeightedSum, Moments, Min, Max)
-"""The partials that can be rolled."""
+ROLLED = (RowCount, ValidCount, IntSum, FloatSum, LogSum, WeightedSum, Moments, Min, Max, ValueCounts)
+"""The partials that can be rolled; value counts of numbers only."""
 _SPLIT = 134217729.0
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """Rows as contributions: counts and two words for each sum, bits of floats, codes of extremes."""
+    """Rows as contributions: counts and two words for each sum, bits of floats, codes of values."""
 
     ints: Ints
     bits: Ints
     codes: Ints
     has: Bools
+    values: tuple[Coded, ...] = ()
 
     def __len__(self) -> int:
         return int(self.ints.shape[1])
@@ -50,27 +53,33 @@ class Lifted:
         ints, bits, codes = (
             np.ascontiguousarray(array[:, low:high]) for array in (self.ints, self.bits, self.codes)
         )
-        return Lifted(ints, bits, codes, np.ascontiguousarray(self.has[:, low:high]))
+        values = tuple((code[low:high], has if has is None else has[low:high]) for code, has in self.values)
+        return Lifted(ints, bits, codes, np.ascontiguousarray(self.has[:, low:high]), values)
 
     def take(self, at: Ints) -> Lifted:
         """The rows at these positions."""
         ints, bits, codes = (np.take(array, at, axis=1) for array in (self.ints, self.bits, self.codes))
-        return Lifted(ints, bits, codes, np.take(self.has, at, axis=1))
+        values = tuple((code[at], has if has is None else has[at]) for code, has in self.values)
+        return Lifted(ints, bits, codes, np.take(self.has, at, axis=1), values)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The sums of answers: one column each; `floats[s]` is a nearest float and, if paired, what is left."""
+    """The sums of answers: one column each; `floats[s]` is a nearest float and, if paired, what is left.
+
+    `runs` are the values of each answer, where they are kept.
+    """
 
     counts: Ints
     sums: Ints
     floats: Floats
     codes: Ints
+    runs: tuple[Ragged, ...] = ()
 
 
 def can_roll(partial: Partial) -> bool:
-    """Whether a partial can live here."""
-    return isinstance(partial, ROLLED)
+    """Whether a partial can live here; texts do not go to disk."""
+    return isinstance(partial, ROLLED) and not (isinstance(partial, ValueCounts) and partial.text)
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Feed:
                     found |= dict.fromkeys(columns)
                 case WeightedSum(value, weight):
                     found |= dict.fromkeys((value, weight))
-                case IntSum() | FloatSum() | LogSum() | Moments() | Min() | Max():
+                case IntSum() | FloatSum() | LogSum() | Moments() | Min() | Max() | ValueCounts():
                     found[partial.column] = None
         return tuple(found)
 
@@ -137,6 +146,11 @@ class Feed:
         return tuple(dict.fromkeys(found))
 
     @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The columns of which it is counted how often each value came."""
+        return tuple(dict.fromkeys(p.column for p in self.layout if isinstance(p, ValueCounts)))
+
+    @cached_property
     def largest(self) -> Bools:
         """Which extremes are largest values."""
         return np.array([largest for _, largest in self.extremes], np.bool_)
@@ -180,9 +194,10 @@ class Feed:
             codes[j] = encode(tuples.columns[column].values)
             mask = all_valid(tuples, (column,))
             has[j] = True if mask is None else mask
-        return Lifted(ints, parts.view(np.int64), codes, has)
+        coded = tuple((encode(tuples.columns[c].values), all_valid(tuples, (c,))) for c in self.values)
+        return Lifted(ints, parts.view(np.int64), codes, has, coded)
 
-    def state(self, partial: Partial, answers: Answers) -> Columns:  # noqa: PLR0911 - one line per partial
+    def state(self, partial: Partial, answers: Answers) -> Columns:  # noqa: C901, PLR0911 - a line each
         """The state of one partial in each answer."""
         counts, values = answers.counts, answers.floats
         match partial:
@@ -209,6 +224,8 @@ class Feed:
                 return (answers.codes[self.extremes.index((column, False))],)
             case Max(column):
                 return (answers.codes[self.extremes.index((column, True))],)
+            case ValueCounts(column):
+                return (answers.runs[self.values.index(column)],)
         raise TypeError(f"{type(partial).__name__} cannot be rolled")
 
     def _float(self, kind: str, *columns: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,8 @@ _MOST_ANSWERS = 1 << 20
 _FEW_ARRIVALS, _MOST_ARRIVALS = 1 << 12, 1 << 14
 _MOST_EXPIRED = 1 << 14
 """Rows that leave a window in one call of the kernel, about."""
+_MOST_VALUES = 1 << 20
+"""Values that answers hold before they are given out, about: each has all those of its window."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class Lane:
 
     def rolling(self, span: Span, grouping: int) -> Rolling:
         """Sums that have seen nothing."""
-        return Rolling(self.shape.feeds[grouping], self.shape.target(grouping), own=span.own)
+        feed, target = self.shape.feeds[grouping], self.shape.target(grouping)
+        return Rolling(feed, target, own=span.own, by_tuple=span.slide == 0)
 
     def sums_of(self, grouping: int) -> list[Rolling]:
         """The sums for a grouping of the operator; a lane of slices has those of one only."""
@@ -110,22 +113,23 @@ class Lane:
         self.store.append(columns)
         return Appended(columns, waiting, found)
 
-    def roll(self, appended: Appended, before: int, bound: int) -> list[Answered]:
-        """Slide every window over what was appended, and up to `bound`."""
+    def roll(self, appended: Appended, before: int, bound: int) -> Iterator[Answered]:
+        """Slide every window over what was appended, and up to `bound`; to be taken to its end."""
         self.shape.keep(appended.waiting)
         wanted = appended.points or self._points(appended.columns, before, bound)
-        found = []
         for slider, (high, low) in zip(self.sliders, wanted, strict=True):
-            found += self._slide(slider, appended.columns, high, low)
-        return found
+            yield from self._slide(slider, appended.columns, high, low)
 
     def _points(self, columns: Columns, before: int, bound: int) -> tuple[tuple[Ints, Ints], ...]:
         return tuple(
             points(slider.span, slider.last, columns[_TIME_AT], before, bound) for slider in self.sliders
         )
 
-    def _slide(self, slider: Slider, columns: Columns, high: Ints, low: Ints) -> list[Answered]:
-        """In pieces that stay in the processor's cache: whole batches would cost twice as much."""
+    def _slide(self, slider: Slider, columns: Columns, high: Ints, low: Ints) -> Iterator[Answered]:
+        """In pieces that stay in the processor's cache: whole batches would cost twice as much.
+
+        Where values are kept, the points come one by one, so that after each they are those of its window.
+        """
         span = slider.span
         time = columns[_TIME_AT]
         if len(time):
@@ -150,12 +154,19 @@ class Lane:
             taken = self.shape.flows(gone, slider.sums)
             for g, sums in slider.sums.items():
                 sums.slide(arrived[g], taken[g], high[p:until], low[p:until], found[g])
+                if found[g].n_values > _MOST_VALUES:
+                    yield _answered(span, g, found[g])
+                    found[g] = Found(sums.feed, 0)
             a, p = end, until
         self._add(slider, columns, a, len(time))
-        return [_answered(span, g, each) for g, each in found.items() if each.n]
+        for g, each in found.items():
+            if each.n:
+                yield _answered(span, g, each)
 
     def _most_points(self, slider: Slider, columns: Columns) -> int:
-        """Points of one call, so that the answers for all keys stay few."""
+        """Points of one call, so that the answers for all keys stay few; one where values are kept."""
+        if any(sums.values is not None for sums in slider.sums.values()):
+            return 1
         rows = len(columns[0])
         keys = [
             sums.most_active(int(self.shape.keys(columns, g).max(initial=-1)) + 1, rows)

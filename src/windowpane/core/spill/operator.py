@@ -80,11 +80,16 @@ class SpillOperator:
 
     def answer(self, appended: list[Appended], before: int, bound: int) -> dict[str, list[pa.Table]]:
         """The answers of each query, now that the punctuation went from `before` to `bound`."""
-        found = []
+        entries = {number: query for query in self.queries for number in query.definitions}
+        found: dict[int, list[pa.Table]] = {}
         for i, (lane, rows) in enumerate(zip(self.lanes, appended, strict=True)):
-            found += [(i, answered) for answered in lane.roll(rows, before, bound)]
-        tables = self._lower(found)
+            # each as it comes: answers may have all values of their windows with them
+            for answered in lane.roll(rows, before, bound):
+                self._lower(entries, i, answered, found)
         self._forget()
+        tables: dict[str, list[pa.Table]] = {}
+        for number in sorted(found):
+            tables.setdefault(entries[number].name, []).extend(found[number])
         return tables
 
     def _tuples(self, batch: pa.RecordBatch, time: Ints, rising: bool) -> Tuples:  # noqa: FBT001 - as in Tuples
@@ -100,25 +105,24 @@ class SpillOperator:
             columns[key_column(g)] = Column(slots.astype(np.int64))
         return Tuples(time, time, columns, rising)
 
-    def _lower(self, found: list[tuple[int, Answered]]) -> dict[str, list[pa.Table]]:
-        tables: dict[str, list[pa.Table]] = {}
-        for query in self.queries:
-            lowering = Lowering(
-                query.definitions, query.aggregates, query.point, many=query.many, early=False
-            )
-            for wanted in self.wanted:
-                if wanted.number not in query.definitions:
-                    continue
-                for lane, answered in found:
-                    if (lane, answered.span, answered.grouping) == (
-                        wanted.lane,
-                        wanted.span,
-                        self._local(wanted),
-                    ):
-                        table = self._table(query, lowering, wanted, answered)
-                        if table is not None:
-                            tables.setdefault(query.name, []).append(table)
-        return tables
+    def _lower(
+        self,
+        entries: Mapping[int, QueryEntry],
+        lane: int,
+        answered: Answered,
+        found: dict[int, list[pa.Table]],
+    ) -> None:
+        """Put the answers to `found`, for each window that they are of."""
+        for wanted in self.wanted:
+            where = (wanted.lane, wanted.span, self._local(wanted))
+            if (lane, answered.span, answered.grouping) == where:
+                query = entries[wanted.number]
+                lowering = Lowering(
+                    query.definitions, query.aggregates, query.point, many=query.many, early=False
+                )
+                table = self._table(query, lowering, wanted, answered)
+                if table is not None:
+                    found.setdefault(wanted.number, []).append(table)
 
     def _local(self, wanted: Wanted) -> int:
         """The grouping's number within its lane: a lane of slices has one."""

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Ints, Values
+from windowpane.core.arrays import Ints, Ragged, Values
 from windowpane.core.kernels.exact import CHUNKS, MOST, carry_all
 from windowpane.core.kernels.rolling import EMITTED, FREE_NODE, N_FREE, N_NODES, Small, roll
+from windowpane.core.partials.base import concat
+from windowpane.core.partials.runs import ragged
 from windowpane.core.spill.feed import Answers, Feed, Lifted
+from windowpane.core.spill.multisets import Multisets
 from windowpane.values.errors import BadState
 
 _SMALLEST = 16
@@ -36,10 +39,11 @@ class Flow:
 class Found:
     """Answers as they are found: for which key and end, and of what sums. One table for many calls."""
 
-    __slots__ = ("_arrays", "_feed", "n")
+    __slots__ = ("_arrays", "_feed", "_runs", "n", "n_values")
 
     def __init__(self, feed: Feed, room: int) -> None:
-        self._feed, self.n = feed, 0
+        self._feed, self.n, self.n_values = feed, 0, 0
+        self._runs: list[list[Ragged]] = [[] for _ in feed.values]
         self._arrays = self._fresh(room)
 
     def _fresh(self, room: int) -> tuple[Values, ...]:
@@ -62,6 +66,12 @@ class Found:
                 mine[..., : self.n] = theirs[..., : self.n]
         return self._arrays
 
+    def note(self, runs: list[Ragged]) -> None:
+        """The values of the answers that came last, of every column."""
+        for pieces, more in zip(self._runs, runs, strict=True):
+            pieces.append(more)
+            self.n_values += len(more.values)
+
     @property
     def key(self) -> Small:
         """The keys."""
@@ -74,17 +84,22 @@ class Found:
 
     @property
     def answers(self) -> Answers:
-        """The sums."""
+        """The sums, and the values where they are kept."""
         counts, sums, floats, codes = (array[..., : self.n] for array in self._arrays[2:])
-        return Answers(counts, sums, floats, codes)
+        runs = tuple(ragged(concat([(piece,) for piece in pieces])) for pieces in self._runs if pieces)
+        return Answers(counts, sums, floats, codes, runs)
 
 
 class Rolling:
-    """Sums, counts and extremes of the rows in one window, by key."""
+    """Sums, counts, extremes and values of the rows in one window, by key."""
 
-    def __init__(self, feed: Feed, target: Ints, *, own: bool) -> None:
-        """`target` says which sum each column of floats goes to; `own`: answer only for keys just seen."""
+    def __init__(self, feed: Feed, target: Ints, *, own: bool, by_tuple: bool = False) -> None:
+        """`target` says which sum each column of floats goes to; `own`: answer only for keys just seen.
+
+        A window that slides by tuple keeps no values: no query may ask for them.
+        """
         self.feed, self.target, self.own = feed, target, own
+        self.values = Multisets(len(feed.values)) if feed.values and not by_tuple else None
         self.state: Ints = np.zeros(5, np.int64)
         self.state[FREE_NODE] = -1
         n_counts, n_sums, n_floats, n_codes = (
@@ -107,14 +122,15 @@ class Rolling:
 
     @property
     def nbytes(self) -> int:
-        """Memory held: a constant for each key, and 24 bytes for each row that may yet be an extreme."""
-        return sum(int(getattr(self, name).nbytes) for name in (*_BY_KEY, *_BY_NODE))
+        """Memory held: a constant for each key, 24 bytes for each row that may yet be an extreme, values."""
+        values = 0 if self.values is None else self.values.nbytes
+        return values + sum(int(getattr(self, name).nbytes) for name in (*_BY_KEY, *_BY_NODE))
 
     @staticmethod
     def key_bytes(feed: Feed) -> int:
-        """Memory for one key: `s` in formula 2.2, for all its aggregates together."""
+        """Memory for one key: `s` in formula 2.2, for all its aggregates together, without its values."""
         sums = 8 * len(feed.counts) + 16 * len(feed.sums) + (8 * CHUNKS + 20) * len(feed.floats)
-        return sums + 8 * len(feed.extremes) + 32
+        return sums + 8 * len(feed.extremes) + 8 * len(feed.values) + 32
 
     @property
     def n_active(self) -> int:
@@ -153,9 +169,14 @@ class Rolling:
             for name in _BY_KEY:
                 setattr(self, name, getattr(self, name)[: n_keys + _SMALLEST].copy())
             self._keys = min(self._keys, n_keys)
+            if self.values is not None:
+                self.values.shrink(n_keys + _SMALLEST)
 
     def slide(self, arrivals: Flow, expired: Flow, high: Ints, low: Ints, found: Found) -> None:
-        """Add the arrivals, take out the expired, and put the answer of every `[low, high)` on the way."""
+        """Add the arrivals, take out the expired, and put the answer of every `[low, high)` on the way.
+
+        Where values are kept, the one point comes last: they are those after all that arrived and expired.
+        """
         feed, fresh = self.feed, len(arrivals)
         n_keys = int(arrivals.key.max(initial=-1)) + 1
         self.make_room(n_keys, fresh)
@@ -166,6 +187,7 @@ class Rolling:
         out = found.make_room(fresh if self.own else len(high) * self.most_active(n_keys, fresh))
         self._keys = max(self._keys, n_keys)
         a, e = arrivals.lifted, expired.lifted
+        answered = found.n
         found.n = roll(
             arrivals.time, arrivals.key, a.ints, a.bits, a.codes, a.has,
             expired.time, expired.key, e.ints, e.bits,
@@ -177,14 +199,22 @@ class Rolling:
             self.queue, self.links, self.nodes,
             *out,
         )  # fmt: skip
+        if self.values is not None:
+            assert len(high) <= 1
+            self.values.slide(arrivals.key, a.values, expired.key, e.values, self._keys)
+            if found.n > answered:
+                found.note(self.values.of(found.key[answered:]))
 
     def arrays(self) -> dict[str, Values]:
         """All state as flat arrays."""
         shapes = {name: getattr(self, name) for name in ("state", *_BY_KEY, *_BY_NODE)}
-        return {name: np.ascontiguousarray(array).reshape(-1) for name, array in shapes.items()}
+        values = {} if self.values is None else self.values.arrays()
+        return {name: np.ascontiguousarray(array).reshape(-1) for name, array in shapes.items()} | values
 
     def width(self, name: str) -> int:
-        """Entries of an array for one key (or row that may be an extreme)."""
+        """Entries of an array for one key (or row that may be an extreme, or value)."""
+        if not hasattr(self, name):
+            return 1
         return int(np.prod(getattr(self, name).shape[1:], dtype=np.int64))
 
     def restore(self, arrays: dict[str, Values]) -> None:
@@ -198,6 +228,8 @@ class Rolling:
                 )
             n = len(arrays["place"]) if name in _BY_KEY else len(given) // max(width, 1)
             setattr(self, name, given.reshape((n, *own.shape[1:])).copy())
+        if self.values is not None:
+            self.values.restore(arrays)
         self._changes, self._keys = MOST, len(self.place)
         self.state[EMITTED] += 1
 
