@@ -28,10 +28,12 @@ from windowpane.plan.nodes import Plan
 from windowpane.planner.spill import (
     Seen,
     SpillChoice,
+    add_query,
     always_fits,
     assemble_spill,
     choose,
     groupings_of,
+    need_same_rows,
     need_spillable,
     need_technique,
     pane_of,
@@ -40,7 +42,6 @@ from windowpane.planner.spill import (
     spans_of,
 )
 from windowpane.planner.spill_text import explain_choice
-from windowpane.query import Query
 from windowpane.values.errors import BadQuery, BadState, OverBudget, SpillFailed
 from windowpane.values.sizes import Budget
 
@@ -58,6 +59,7 @@ class SpillRunner(QueryRunner):
         self.choice: SpillChoice | None = None
         self.seen: Seen | None = None
         self._spill: SpillOperator | None = None
+        self._since: dict[str, int] = {}
         self._media: list[FileMedium] = []
         self._failed: BaseException | None = None
         self._discarded = False
@@ -106,6 +108,7 @@ class SpillRunner(QueryRunner):
             "technique": None if self.choice is None else asdict(self.choice),
             "seen": None if self.seen is None else asdict(self.seen),
             "stores": stores,
+            "since": self._since,
             "gate": self.gate.snapshot(blocks),
             "counts": asdict(self.counts),
         }
@@ -140,6 +143,7 @@ class SpillRunner(QueryRunner):
         if header["technique"] is not None:
             runner.choice = SpillChoice(**header["technique"])
             seen = header["seen"]
+            runner._since = header.get("since", {})
             runner.seen = Seen(seen["rate"], tuple(seen["groups"]), tuple(seen["active_groups"]))
             runner._revive(header["stores"], snapshot)
         runner.gate.restore(header["gate"], snapshot.blocks)
@@ -158,7 +162,8 @@ class SpillRunner(QueryRunner):
 
         technique, size = self.choice.technique, self.budget.block_bytes
         self._spill = read_operator(
-            snapshot.blocks, lambda: assemble_spill(self.plan, technique, size, make, fresh=False)
+            snapshot.blocks,
+            lambda: assemble_spill(self.plan, technique, size, make, fresh=False, since=self._since),
         )
         share_budget(self._spill, self.budget)
 
@@ -276,15 +281,29 @@ class SpillRunner(QueryRunner):
         """Not for a run over stores: its blocks are too large for a value."""
         raise BadQuery("a run within memory= has checkpoint() instead of snapshot(): its state is on disk.")
 
-    def add(self, query: Query) -> None:
-        """Not for a run over stores."""
-        raise BadQuery(
-            f"query {query.node.name!r} cannot be added to a run within memory=. Start a run of its own."
-        )
-
-    def remove(self, name: str) -> None:
-        """Not for a run over stores."""
-        raise BadQuery(f"query {name!r} cannot be removed from a run within memory=. Start a run without it.")
+    def _change(self, plan: Plan, since: int) -> None:
+        """Add or remove a query whose keys and aggregates those of others are, so that rows serve all."""
+        if self._held:
+            raise BadQuery("answers of a push that failed have not been taken yet. Push or punctuate first.")
+        names = [query.name for query in plan.queries]
+        fresh = [query for query in plan.queries if query not in self.plan.queries]
+        if self._spill is None or self.choice is None:
+            need_spillable(plan)
+            need_technique(plan, self.budget)
+        else:
+            gone = next((query.name for query in self.plan.queries if query.name not in names), "")
+            need_same_rows(self.plan, plan, self.choice.technique, fresh[0].name if fresh else gone)
+            self._spill.keep(names)
+            for query in fresh:
+                add_query(self._spill, plan, query, since)
+            try:
+                self._keep_to_budget()
+            except OverBudget:
+                self._spill.keep([query.name for query in self.plan.queries])
+                raise
+            self._since = {n: at for n, at in self._since.items() if n in names}
+            self._since |= {query.name: since for query in fresh}
+        super()._change(plan, since)
 
 
 def start_within(plan: Plan, budget: Budget, spill_dir: str | Path | None) -> QueryRunner:

@@ -7,8 +7,8 @@ keys needs neither: its slices are as many as panes, which is known before it st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from windowpane.core.aggregates import BoundAggregate
-from windowpane.core.arrays import Ints
+from windowpane.core.arrays import NEVER, Ints
 from windowpane.core.operator import QueryEntry
 from windowpane.core.partials.base import Partial
 from windowpane.core.partials.runs import ValueCounts
@@ -236,29 +236,58 @@ def shapes_of(plan: Plan, technique: Chosen, block_bytes: int) -> list[Shape]:
 
 
 def assemble_spill(
-    plan: Plan, technique: Chosen, block_bytes: int, make: MakeStore, *, fresh: bool = True
+    plan: Plan,
+    technique: Chosen,
+    block_bytes: int,
+    make: MakeStore,
+    *,
+    fresh: bool = True,
+    since: Mapping[str, int] | None = None,
 ) -> SpillOperator:
-    """An operator over stores; if not `fresh`, the windows come from a checkpoint."""
+    """An operator over stores; if not `fresh`, the windows come from a checkpoint.
+
+    `since` says where queries begin that were added while the run went on.
+    """
     groupings = groupings_of(plan)
     feeds = feeds_of(plan)
     columns = tuple(dict.fromkeys(column for feed in feeds for column in feed.columns))
     operator = SpillOperator(dict(plan.stream.types), columns, groupings)
     for i, shape in enumerate(shapes_of(plan, technique, block_bytes)):
         operator.lanes.append(Lane(shape, make(i, shape.layout)))
-    number = 0
-    served: dict[tuple[int, Span], list[int]] = {}
     for query in plan.queries:
-        g = groupings.index(query.grouping)
-        lane, local = (0, g) if technique == "1W" else (g, 0)
-        for window in query.windows:
-            span = span_of(query, window)
-            operator.wanted.append(Wanted(number, span, g, lane))
-            served.setdefault((lane, span), []).append(local)
-            number += 1
-        operator.queries.append(query_entry(plan, query, number - len(query.windows)))
-    for (lane, span), local_groupings in served.items() if fresh else ():
-        operator.lanes[lane].add(span, tuple(dict.fromkeys(local_groupings)))
+        add_query(operator, plan, query, (since or {}).get(query.name, NEVER), fresh=fresh)
     return operator
+
+
+def add_query(
+    operator: SpillOperator, plan: Plan, query: WindowQuery, since: int, *, fresh: bool = True
+) -> None:
+    """Let an operator answer a query for the rows from `since` on; if not `fresh`, its windows are there."""
+    g = operator.groupings.index(query.grouping)
+    lane, local = (0, g) if isinstance(operator.lanes[0].shape, TupleShape) else (g, 0)
+    number = first = 1 + max((wanted.number for wanted in operator.wanted), default=-1)
+    for window in query.windows:
+        span = replace(span_of(query, window), since=since)
+        operator.wanted.append(Wanted(number, span, g, lane))
+        if fresh:
+            operator.lanes[lane].add(span, (local,))
+        number += 1
+    operator.queries.append(query_entry(plan, query, first))
+
+
+def need_same_rows(old: Plan, new: Plan, technique: Chosen, name: str) -> None:
+    """An error unless the rows that a store holds serve both plans, of which one has the query `name`."""
+    need_spillable(new)
+    if technique != "1W":
+        raise BadQuery(
+            f"query {name!r} cannot be added or removed: this run within memory= keeps slices. Start it with "
+            "memory=Budget(..., technique='1W'), or start another run."
+        )
+    if groupings_of(old) != groupings_of(new) or feeds_of(old) != feeds_of(new):
+        raise BadQuery(
+            f"query {name!r} cannot be added or removed: it has keys or aggregates of its own, and the rows "
+            "that a run within memory= keeps are made for those it began with. Start another run."
+        )
 
 
 def share_budget(operator: SpillOperator, budget: Budget) -> None:

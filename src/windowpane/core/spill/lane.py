@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,13 +30,14 @@ _MOST_VALUES = 1 << 20
 class Span:
     """What a window is: `[end - size, end)` at every slide, or `(t - size, t]` at every tuple (slide 0).
 
-    `own`: a tuple's window is answered for the tuple's key only.
+    `own`: a tuple's window is answered for the tuple's key only. Rows before `since` are none of its.
     """
 
     size: int
     slide: int
     origin: int = 0
     own: bool = False
+    since: int = NEVER
 
 
 @dataclass
@@ -78,11 +80,24 @@ class Lane:
     sliders: list[Slider] = field(default_factory=list)
 
     def add(self, span: Span, groupings: Sequence[int]) -> None:
-        """A window for these groupings."""
+        """A window for these groupings; what is there of it, is shared."""
         sums = {g: self.rolling(span, g) for g in groupings}
+        for slider in self.sliders:
+            if slider.span == span:
+                # a span that begins now has seen nothing, so that sums which are new to it miss nothing
+                slider.sums |= {g: each for g, each in sums.items() if g not in slider.sums}
+                return
         self.sliders.append(Slider(span, self.store.add_window(), sums))
         # the smallest goes first, so that the largest is the one that purges
         self.sliders.sort(key=lambda slider: slider.span.size)
+
+    def keep(self, wanted: AbstractSet[tuple[Span, int]]) -> None:
+        """Forget all windows but these, each for a grouping."""
+        for slider in list(self.sliders):
+            slider.sums = {g: sums for g, sums in slider.sums.items() if (slider.span, g) in wanted}
+            if not slider.sums:
+                self.store.remove_window(slider.window)
+                self.sliders.remove(slider)
 
     def rolling(self, span: Span, grouping: int) -> Rolling:
         """Sums that have seen nothing."""
@@ -118,7 +133,9 @@ class Lane:
         self.shape.keep(appended.waiting)
         wanted = appended.points or self._points(appended.columns, before, bound)
         for slider, (high, low) in zip(self.sliders, wanted, strict=True):
-            yield from self._slide(slider, appended.columns, high, low)
+            skip = int(np.searchsorted(appended.columns[_TIME_AT], slider.span.since))
+            columns = tuple(column[skip:] for column in appended.columns) if skip else appended.columns
+            yield from self._slide(slider, columns, high, low)
 
     def _points(self, columns: Columns, before: int, bound: int) -> tuple[tuple[Ints, Ints], ...]:
         return tuple(
@@ -199,7 +216,8 @@ class Lane:
             view = self.store.oldest(slider.window)
             n = int(np.searchsorted(view[_TIME_AT], below))
             last = None if n < len(view[_TIME_AT]) or n == 0 else int(view[_TIME_AT][-1])
-            parts.append(tuple(column[:n].copy() for column in view))
+            skip = min(n, int(np.searchsorted(view[_TIME_AT], slider.span.since)))
+            parts.append(tuple(column[skip:n].copy() for column in view))
             self.store.release(slider.window, n)
             rows += n
         if len(parts) == 1:
@@ -223,6 +241,7 @@ def points(span: Span, last: int | None, time: Ints, before: int, bound: int) ->
     `last` is the time of the row before these, all of which are below `bound`; windows that end by `before`
     were answered already.
     """
+    time = time[np.searchsorted(time, span.since) :]
     seen = time if len(time) < 2 else time[np.append(True, time[1:] != time[:-1])]
     if span.slide == 0:
         return seen + 1, seen + 1 - span.size

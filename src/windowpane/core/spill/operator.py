@@ -105,6 +105,14 @@ class SpillOperator:
             columns[key_column(g)] = Column(slots.astype(np.int64))
         return Tuples(time, time, columns, rising)
 
+    def keep(self, names: Sequence[str]) -> None:
+        """Forget all queries but these, and the windows that only others had."""
+        self.queries = [query for query in self.queries if query.name in names]
+        numbers = {number for query in self.queries for number in query.definitions}
+        self.wanted = [wanted for wanted in self.wanted if wanted.number in numbers]
+        for i, lane in enumerate(self.lanes):
+            lane.keep({(wanted.span, self._local(wanted)) for wanted in self.wanted if wanted.lane == i})
+
     def _lower(
         self,
         entries: Mapping[int, QueryEntry],
