@@ -53,5 +53,10 @@ BENCHES = (
         "many windows over one store against a store for each, as in Shared SlideM's figures",
         _of("ssm"),
     ),
+    Bench(
+        "worker",
+        "a window on Spark that is larger than its Python worker may be, in blocks of the state store",
+        _of("worker"),
+    ),
     Bench("callcenter", "144 aggregates over a day within 256 MB, against memory only", _of("callcenter")),
 )
