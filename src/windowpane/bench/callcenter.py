@@ -160,7 +160,7 @@ def measure(case: Case) -> dict[str, Any]:
     make = Batches()
     total = int(case.hours * 3_600 / BATCH_SECONDS)
     technique = "2LA" if case.way.startswith("2LA") else "1W"
-    memory = 8_000_000 if case.way == "store" else 10**12
+    memory = 5_000_000 if case.way == "store" else 10**12
     budget = Budget(memory, technique=technique)  # type: ignore[arg-type]
     queries = query_set(case.window_hours)
     runner = wp.start(*queries, memory=budget)
