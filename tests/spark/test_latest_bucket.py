@@ -150,6 +150,19 @@ def test_markers_do_not_reach_the_function():
     assert (pump.counts["markers"], pump.counts["updates"]) == (2, 2)
 
 
+def test_a_marker_far_ahead_counts_as_that_and_once_for_two_queues():
+    pump = Pump(spec(), spec("append", "other"), tasks=1, punctuation=wp.external("m"), max_ahead=1000)
+    pump.push(table((1, "a", 1, False), (50, "a", 0, True), (10**12, "b", 0, True), (10**12, "b", 2, False)))
+    assert (pump.counts["markers"], pump.counts["too_far_ahead"], pump.counts["updates"]) == (1, 2, 2)
+
+
+def test_rows_that_lack_a_required_column_are_counted_and_not_served():
+    pump = Pump(spec(), required="v")
+    pump.push(table((1, "a", 1), (2, "a", None), (3, "b", None)))
+    assert pump.newest() == {"a": 1}
+    assert (pump.counts["null_required"], pump.counts["updates"]) == (2, 1)
+
+
 def test_the_end_is_no_progress():
     pump = Pump(spec(budget=1e-9), max_ahead=1000)
     pump.push(table((10, "a", 1)), bound=int(ALWAYS))

@@ -129,8 +129,6 @@ def test_what_is_required_must_be_there():
         stream_of(required=["v", "v"])
     with pytest.raises(BadQuery, match="required is 3"):
         stream_of(required=3)
-    with pytest.raises(BadQuery, match="takes no required= columns"):
-        stream_of(keys="user").latest()
 
 
 def test_a_job_may_require_columns(tmp_path):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.arrays import Bools, Column, Floats, Ints, Values
-from windowpane.values.errors import Overflow, WrongType, wrong_type
+from windowpane.values.errors import BadQuery, Overflow, WrongType, wrong_type
 
 if TYPE_CHECKING:
     from windowpane.core.interner import Interner
@@ -221,6 +221,14 @@ def read_time(array: Array, name: str) -> tuple[Ints, Bools | None, Bools | None
     if bad is not None and valid is not None:
         bad &= valid
     return values, valid, bad
+
+
+def usable_time(array: Array, name: str) -> Ints:
+    """The progressing attribute where every row must have one."""
+    time, valid, bad = read_time(array, name)
+    if (valid is not None and not valid.all()) or (bad is not None and bad.any()):
+        raise BadQuery(f"column {name!r} has rows without a usable time. Filter them out.")
+    return time
 
 
 def _measure(raw: Values) -> tuple[Ints, Bools | None]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Column
-from windowpane.core.columns import read_column, read_time
+from windowpane.core.columns import read_column, usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.results import window_type
 from windowpane.core.upstream.memory import PagePool
@@ -95,9 +95,7 @@ class UpdateWindows:
         ids = index.encode([rows[name] for name in self._keys], len(rows))
         places = None
         if self._window.timed:
-            places, valid, bad = read_time(rows[self._time], self._time)
-            if (valid is not None and not valid.all()) or (bad is not None and bad.any()):
-                raise BadQuery(f"column {self._time!r} has rows without a usable time. Filter them out.")
+            places = usable_time(rows[self._time], self._time)
         names = {name for aggregate in self._aggregates for name in aggregate.columns}
         columns: dict[str, Column] = {name: read_column(rows[name], name) for name in names}
         late = operator.push(ids, columns, np.full(len(rows), self._now()), places)

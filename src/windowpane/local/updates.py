@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.arrays import Column, Tuples
-from windowpane.core.columns import read_time
+from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.local.update_windows import Aggregates, UpdateWindows
@@ -132,9 +132,7 @@ class _Known:
         rows, names = self._updates._checked(rows), self._updates.keys
         if self._index is None:
             self._index = KeyIndex(names, [rows.schema.field(name).type for name in names])
-        time, valid, bad = read_time(rows[self._updates.time], self._updates.time)
-        if (valid is not None and not valid.all()) or (bad is not None and bad.any()):
-            raise BadQuery(f"column {self._updates.time!r} has rows without a usable time. Filter them out.")
+        time = usable_time(rows[self._updates.time], self._updates.time)
         ids = self._index.encode([rows[name] for name in names], len(rows))
         return Tuples(time, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
 

@@ -238,8 +238,6 @@ class StreamBuilder:
             raise BadQuery("latest() needs a key: the columns that say what a row updates.")
         self.node.require(*keys)
         check_keys(self.node, keys)
-        if self.node.required:
-            raise BadQuery("latest() takes no required= columns. Leave them out, and filter: .where(...).")
         allowed = length("budget", budget)
         if allowed == 0:
             raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")

@@ -24,7 +24,7 @@ from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.plan.nodes import Plan, Stream
 from windowpane.query import RUNTIMES, LatestQuery
-from windowpane.spark.bucket import Received
+from windowpane.spark.bucket import Received, unsent
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
 from windowpane.spark.fresh import Fresh
@@ -35,7 +35,8 @@ from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
 from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_schema
 from windowpane.spark.run import bucket_labels, named, schema_of
-from windowpane.spark.seen import Seen, watch_of
+from windowpane.spark.seen import Seen, far_apart, watch_of
+from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LARGEST = ("oldest_us",)
-_OF_STREAM = ("too_far_ahead", "markers", "null_time", "out_of_range")
-"""Rows that no queue gets, counted once however many queues there are."""
+_OF_STREAM = ("markers", "null_time", "out_of_range", "too_far_ahead", "null_required")
+"""Rows that no queue takes, counted once however many queues there are."""
 _SUMMED = (*(f.name for f in fields(Notes) if f.name not in (*_LARGEST, *_OF_STREAM)), *_OF_STREAM)
 _DDL = tagged_ddl((*_SUMMED, *_LARGEST))
 
@@ -70,6 +71,7 @@ class LatestPacker:
                 some, times = (rows, when) if spec.keeps_all else self._newest(spec, rows, when)
                 yield from sender.take(some, times)
         yield announced(seen, self.labels)
+        settled()
 
     def _sent(self, spec: QueueSpec) -> Stream:
         """The columns that a queue is sent."""
@@ -96,7 +98,7 @@ def _runs(time: Ints, max_ahead: int | None) -> Ints:
     run = np.zeros(len(time), np.int64)
     if max_ahead is not None and int(time.max()) - int(time.min()) > max_ahead:
         order = np.argsort(time, kind="stable")
-        run[order[1:]] = np.cumsum(np.diff(time[order]).view(np.uint64) > np.uint64(max_ahead))
+        run[order[1:]] = np.cumsum(far_apart(time[order], max_ahead))
     return run
 
 
@@ -138,16 +140,19 @@ class LatestBucket:
         limit = self.progress.take(seen)
         tables: dict[str, list[pa.Table]] = {}
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
-        notes |= {"markers": seen.markers, "null_time": seen.null_time, "out_of_range": seen.out_of_range}
+        ahead = 0  # of the rows that were sent, to each queue the same
         for i, queue in enumerate(self.queues):
             rows = received.payloads.get(i, [])
             some, own = queue.step(
                 rows, time.time, drain=drain, limit=limit, bound=self.progress.bound - self._lateness
             )
             tables |= some
+            ahead = own.too_far_ahead
             for name, value in asdict(own).items():
-                most = name in _LARGEST or name in _OF_STREAM
-                notes[name] = max(notes[name], value) if most else notes[name] + value
+                notes[name] = max(notes[name], value) if name in _LARGEST else notes[name] + value
+        missed = asdict(unsent(received.seen, limit))
+        notes |= {name: missed[name] for name in _OF_STREAM}
+        notes["too_far_ahead"] += ahead
         return tagged(tables, notes)
 
 

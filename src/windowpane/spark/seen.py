@@ -131,7 +131,7 @@ class Watch:
         sorted_, by = time[order], code[order]
         first = np.concatenate([[True], by[1:] != by[:-1]])
         if not near:
-            first[1:] |= np.diff(sorted_).view(np.uint64) > np.uint64(self.max_ahead or 0)
+            first[1:] |= far_apart(sorted_, self.max_ahead or 0)
         heads = np.nonzero(first)[0]
         ends = np.append(heads[1:], len(time))
         of = [names[c] for c in by[heads].tolist()]
@@ -149,6 +149,11 @@ class Watch:
             return [""], np.zeros(batch.num_rows, np.int64)
         column = source_names(batch.column(self.source)).dictionary_encode()
         return column.dictionary.to_pylist(), column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def far_apart(rising: Ints, max_ahead: int) -> Bools:
+    """Between which neighbours of rising times a new run begins; the distance of two times may pass int64."""
+    return np.asarray(np.diff(rising).view(np.uint64) > np.uint64(max_ahead))
 
 
 def flagged(batch: pa.RecordBatch, marker: str | None) -> Bools:
