@@ -13,6 +13,7 @@ from windowpane.cli.bench import bench
 from windowpane.cli.demo import demo
 from windowpane.cli.run import run
 from windowpane.cli.simulate import simulate
+from windowpane.cli.warm import warm
 from windowpane.values.errors import WindowpaneError
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command()(run)
 app.command()(bench)
 app.command()(simulate)
+app.command()(warm)
 
 
 def _print_version(asked: bool) -> None:
