@@ -199,6 +199,26 @@ def test_a_segment_that_did_not_change_is_not_written_again(monkeypatch):
         assert after.changed(before.digests) == ({}, [])
 
 
+@pytest.mark.parametrize("spread", [1, 13])
+def test_one_key_of_an_open_slice_with_very_many_changes_one_block(spread):
+    keys = 20 * CHUNK
+    many = sample_rows(2 * keys, keys)
+    many = Rows(many.start, many.key * spread, many.partials)
+    table = SliceTable(LAYOUT).insert(sample_rows(100)).insert(many)
+    before, reader = stored(lambda write: write.table("table", table))
+    back = reader.table("table", LAYOUT)
+    assert len(before) >= 30
+    assert [len(s.rows) for s in back.segments] == [len(s.rows) for s in table.segments]
+    for a, b in zip(table.segments, back.segments, strict=True):
+        assert blocks.write_rows(a.rows) == blocks.write_rows(b.rows)
+    one = many.take(np.array([keys + 70_000]))
+    for grown in (table.insert(one), back.insert(one)):
+        after, _ = stored(lambda write, grown=grown: write.table("table", grown))
+        put, gone = after.changed(before.digests)
+        assert (len(put), len(gone)) == (1, 1)
+        assert max(map(len, put.values())) < sum(len(before[name]) for name in before) / 20
+
+
 def test_rows_by_key_come_back_whatever_the_gaps_between_keys():
     rows = sample_rows(100)
     rows = Rows(rows.start, np.sort(rows.key * 30_000), rows.partials)

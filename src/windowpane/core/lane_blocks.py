@@ -30,8 +30,10 @@ from windowpane.values.errors import BadState
 
 CHUNK = 8192
 """Rows in a block, about."""
-_digests: WeakKeyDictionary[Segment, str] = WeakKeyDictionary()
-"""A segment never changes, so that its digest, once known, saves writing it out again to compare."""
+Piece = tuple[int, int, str]
+"""Rows of a segment that share a block, from and to, and the block's digest."""
+_pieces: WeakKeyDictionary[Segment, tuple[Piece, ...]] = WeakKeyDictionary()
+"""A segment never changes, so that its digests, once known, save writing it out again to compare."""
 _MIXERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
 _SHIFT = np.uint64(64 - 13)
 
@@ -83,14 +85,18 @@ class Writer:
         self._label, self._blocks, self._parts = label, blocks, parts
 
     def table(self, part: str, table: SliceTable) -> None:
-        """A block for each segment."""
+        """A block for each segment, or several where one slice has very many keys."""
         for segment in table.segments:
-            write, digest = partial(codec.write_rows, segment.rows), _digests.get(segment)
-            if digest is None:
-                _digests[segment] = self._content(part, write())
-            else:
-                name = self._note(part, digest)
-                self._blocks.defer(name, digest, write)
+            rows, known = segment.rows, _pieces.get(segment)
+            if known is None:
+                _pieces[segment] = tuple(
+                    (low, high, self._content(part, codec.write_rows(rows.span(low, high))))
+                    for low, high in pairwise(_within_slices(rows))
+                )
+                continue
+            for low, high, digest in known:
+                write = partial(_write_span, rows, low, high)
+                self._blocks.defer(self._note(part, digest), digest, write)
 
     def rows(self, part: str, rows: Rows) -> None:
         """Rows that are sorted by key, some thousand keys to a block."""
@@ -142,13 +148,14 @@ class Reader:
         self._label, self._blocks, self._manifest = label, blocks, manifest
 
     def table(self, part: str, layout: Layout) -> SliceTable:
-        """A segment of each block."""
-        segments = []
+        """A segment of each block, or of several that share a slice: no two segments do."""
+        found: list[list[tuple[Rows, str]]] = []
         for name, block in self._each(part):
-            segment = Segment(layout, codec.read_rows(name, block, layout))
-            _digests[segment] = codec.digest_of(block)
-            segments.append(segment)
-        return SliceTable(layout, tuple(segments))
+            rows = codec.read_rows(name, block, layout)
+            if not found or found[-1][-1][0].start[-1] < rows.start[0]:
+                found.append([])
+            found[-1].append((rows, codec.digest_of(block)))
+        return SliceTable(layout, tuple(_segment(layout, some) for some in found))
 
     def rows(self, part: str, layout: Layout) -> Rows:
         """Rows of all blocks."""
@@ -195,6 +202,38 @@ def _spans(key: Ints, n: int) -> Iterator[tuple[int, int]]:
     if n:
         marks = np.searchsorted(key, np.arange(0, int(key[-1]) + 1 + CHUNK, CHUNK), side="left").tolist()
         yield from ((low, high) for low, high in pairwise(marks) if low < high)
+
+
+def _within_slices(rows: Rows) -> list[int]:
+    """Where to cut rows sorted by start and key: within slices of many keys, between ranges of keys.
+
+    The ranges stay the same while a slice does not double, so that a new row changes one block.
+    """
+    marks = [0, len(rows)]
+    if len(rows) <= 2 * CHUNK:
+        return marks
+    heads = [0, *(np.flatnonzero(np.diff(rows.start)) + 1).tolist(), len(rows)]
+    for low, high in pairwise(heads):
+        if high - low > 2 * CHUNK:
+            key = rows.key[low:high]
+            keys_for_each = max(1, (int(key[-1]) + 1) // (high - low))
+            width = CHUNK << (keys_for_each.bit_length() - 1)
+            marks += (low + 1 + np.flatnonzero(np.diff(key // width))).tolist()
+    return sorted(marks)
+
+
+def _write_span(rows: Rows, low: int, high: int) -> bytes:
+    return codec.write_rows(rows.span(low, high))
+
+
+def _segment(layout: Layout, pieces: Sequence[tuple[Rows, str]]) -> Segment:
+    """The segment of these blocks' rows, with their digests."""
+    ends = np.cumsum([0, *(len(rows) for rows, _ in pieces)]).tolist()
+    made = Segment(layout, pieces[0][0] if len(pieces) == 1 else stack([rows for rows, _ in pieces]))
+    _pieces[made] = tuple(
+        (low, high, digest) for (low, high), (_, digest) in zip(pairwise(ends), pieces, strict=True)
+    )
+    return made
 
 
 def _cuts(tuples: Tuples) -> Sequence[int]:
