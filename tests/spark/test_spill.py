@@ -40,9 +40,13 @@ VALUES = (wp.count(), wp.median("v"), wp.quantile("x", [0.1, 0.99]), wp.distinct
 
 
 def query_of(source, size, slide, aggregates=SUMS):
+    return asked_of(source, wp.sliding(size, slide), aggregates)
+
+
+def asked_of(source, window, aggregates):
     how = {"schema": events(n=2).schema} if source is None else {}
     stream = wp.stream(source, time="ts", keys="k", delay="2 s", **how)
-    return stream.window(wp.sliding(size, slide)).agg(*aggregates)
+    return stream.window(window).agg(*aggregates)
 
 
 def work_of(part, strays=()):
@@ -65,9 +69,12 @@ def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, t
     follow(query_of(None, "20 s", "5 s"), Budget(400_000, 1024, 3, technique), restarts, cut)
 
 
+@pytest.mark.parametrize(
+    "window", [wp.sliding("20 s", "5 s"), wp.per_row("20 s"), wp.per_row("20 s").per()], ids=str
+)
 @given(restarts=st.sets(st.integers(0, 8)), cut=st.integers(100, 700))
-def test_values_go_on_with_the_bucket(restarts, cut):
-    follow(query_of(None, "20 s", "5 s", VALUES), Budget(400_000, 1024, 3), restarts, cut)
+def test_values_go_on_with_the_bucket(window, restarts, cut):
+    follow(asked_of(None, window, VALUES), Budget(400_000, 1024, 3), restarts, cut)
 
 
 def follow(query, budget, restarts, cut):
@@ -198,6 +205,16 @@ def test_a_stream_within_memory_on_spark(spark, tmp_path):
     runner = query_of(None, "30 s", "5 s").start()
     expected = [rows(runner.push(part).tables["query"]) for part in parts]
     assert run(frame, tmp_path / "checkpoint") == expected
+
+
+def test_a_median_for_every_tuple_within_memory_on_spark(spark, tmp_path):
+    parts = write_files(tmp_path / "in", events(n=5_000), files=3)
+    window, budget = wp.per_row("20 s").per(), Budget(600_000, 4096, 3)
+    query = asked_of(streaming(spark, tmp_path / "in"), window, VALUES)
+    runner = asked_of(None, window, VALUES).start()
+    expected = [rows(runner.push(part).tables["query"]) for part in parts]
+    assert sum(map(len, expected)) > 2_000
+    assert run(query.to_spark(memory=budget, buckets=2), tmp_path / "checkpoint") == expected
 
 
 def test_slices_cannot_hold_values():

@@ -18,12 +18,14 @@ from tests.property.harness import (
     rows_of,
     same,
 )
-from tests.property.strategies import NUMBERS, Shape, for_each, inputs, key_sets, lengths, origins
+from tests.property.strategies import NUMBERS, SETS, Shape, for_each, inputs, key_sets, lengths, origins
 from windowpane.planner.spill import choose  # noqa: F401 - the module must import by itself
 from windowpane.values import windows as w
 from windowpane.values.sizes import Budget
 
 SUMS = {name: wanted for name, wanted in NUMBERS.items() if name != "squares"}
+MANY = ("median_i", "median_f", "quantile_i", "quantiles_f", "distinct_i", "distinct_f", "heavy_i", "top_f")
+VALUES = {name: SETS[name] for name in MANY} | {n: NUMBERS[n] for n in ("count", "sum_f", "min_f")}
 SLIDING = {
     "sliding": st.builds(w.Sliding, lengths, lengths, origins),
     "tumbling": st.builds(lambda size, o: w.Sliding(size, size, o), lengths, origins),
@@ -39,8 +41,7 @@ FAMILIES = {**SLIDING, **PER_ROW}
 @st.composite
 def cases(draw, family, wanted):
     found = draw(inputs(Shape(late=draw(st.booleans()))))
-    many = draw(st.integers(1, 3)) if family in SLIDING else 1
-    windows = tuple(draw(FAMILIES[family]) for _ in range(many))
+    windows = tuple(draw(FAMILIES[family]) for _ in range(draw(st.integers(1, 3))))
     return Case(windows, wanted, keys=draw(key_sets), **found)
 
 
@@ -80,11 +81,12 @@ def check(case, budget, restarts):
 restarts = st.sets(st.integers(0, 40), max_size=6)
 
 
+@pytest.mark.parametrize("wanted", [SUMS, VALUES], ids=["sums", "values"])
 @pytest.mark.parametrize("family", FAMILIES)
 @for_each
 @given(data=st.data())
-def test_tuples_in_a_store_answer_as_the_oracle(family, data):
-    check(data.draw(cases(family, SUMS)), data.draw(budgets("1W")), data.draw(restarts))
+def test_tuples_in_a_store_answer_as_the_oracle(family, wanted, data):
+    check(data.draw(cases(family, wanted)), data.draw(budgets("1W")), data.draw(restarts))
 
 
 @pytest.mark.parametrize("family", SLIDING)

@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.core.arrays import Floats, Ints, Values
+from windowpane.core.arrays import Bools, Floats, Ints, Values
 from windowpane.core.columns import is_text
 from windowpane.core.kernels.value_counts import walk_distinct, walk_frequent, walk_quantiles
 from windowpane.core.lowering import Take, from_codes, lists, numbers_of
 from windowpane.core.partials.base import Ranged
 from windowpane.core.partials.runs import ragged, rank
+from windowpane.core.replay import Replay, Replayed
 
 
 @dataclass(frozen=True)
 class _Walk:
     """Ranges of runs, in an order that changes few runs from one range to the next."""
 
-    distinct: Ints
+    codes: Ints
     ranks: Ints
     weights: Ints
     begin: Ints
     end: Ints
     order: Ints
 
+    def distinct(self) -> Ints:
+        return walk_distinct(self.ranks, self.weights, self.begin, self.end, self.order, self._n_ranks)
 
-def _prepare(ranged: Ranged) -> _Walk:
+    def quantiles(self, shares: Floats) -> tuple[Ints, Ints, Floats]:
+        return walk_quantiles(
+            self.ranks, self.weights, self.begin, self.end, self.order, self._n_ranks, shares
+        )
+
+    def frequent(self, most: int, share: float) -> tuple[Ints, Ints, Ints, Ints, Bools]:
+        found = walk_frequent(
+            self.ranks, self.weights, self.begin, self.end, self.order, self._n_ranks, most, share
+        )
+        return *found, self.begin == self.end
+
+    @property
+    def _n_ranks(self) -> int:
+        return max(1, len(self.codes))
+
+
+def _prepare(ranged: Ranged) -> _Walk | Replay:
+    return ranged.replay if isinstance(ranged, Replayed) else _walk(ranged)
+
+
+def _walk(ranged: Ranged) -> _Walk:
     ranged = ranged.narrowed()
     cells = ragged(ranged.columns)
     begin, end = cells.offsets[ranged.low], cells.offsets[ranged.high]
@@ -53,23 +76,17 @@ def _cost(begin: Ints, end: Ints) -> int:
 
 def count_distinct(ranged: Ranged) -> pa.Array:
     """The number of distinct values of each range."""
-    w = _prepare(ranged)
-    found = walk_distinct(w.ranks, w.weights, w.begin, w.end, w.order, max(1, len(w.distinct)))
-    return pa.array(found, pa.int64())
+    return pa.array(_prepare(ranged).distinct(), pa.int64())
 
 
 def quantiles(ranged: Ranged, shares: tuple[float, ...], type_: pa.DataType) -> tuple[Floats, Values]:
     """One row of quantiles for each range, and where there are none."""
     w = _prepare(ranged)
-    wanted = np.array(shares, np.float64)
-    lower, upper, part = walk_quantiles(
-        w.ranks, w.weights, w.begin, w.end, w.order, max(1, len(w.distinct)), wanted
-    )
-    values = numbers_of(w.distinct, type_).astype(np.float64)
+    lower, upper, part = w.quantiles(np.array(shares, np.float64))
     absent = lower[:, 0] < 0
-    if len(values) == 0:
+    if len(w.codes) == 0:
         return np.full(lower.shape, np.nan), absent
-    a, b = values[lower], values[upper]
+    a, b = (numbers_of(w.codes[at], type_).astype(np.float64) for at in (lower, upper))
     with np.errstate(invalid="ignore", over="ignore"):
         between = a + (b - a) * part
     # Without this, infinity minus itself would spoil a quantile that needs no interpolation.
@@ -80,25 +97,24 @@ def frequent(
     ranged: Ranged, column: str, type_: pa.DataType, most: int | None, share: float, take: Take
 ) -> pa.Array:
     """Lists of (value, count), most frequent first, ties by value."""
-    w = _prepare(ranged)
-    values = take(column, w.distinct).cast(type_) if is_text(type_) else from_codes(w.distinct, type_)
-    ranks = w.ranks
-    if is_text(type_):
-        # Ids come in the order of arrival; ties want the order of text.
-        by_text = pc.sort_indices(_sortable(values))
-        place = np.empty(len(values), np.int64)
-        place[by_text.to_numpy()] = np.arange(len(values))
-        ranks, values = place[ranks], values.take(by_text)
-    n_ranks = max(1, len(values))
-    limit = n_ranks if most is None else min(most, n_ranks)
-    heads, sizes, found, counts = walk_frequent(
-        ranks, w.weights, w.begin, w.end, w.order, n_ranks, limit, share
-    )
+    w = _by_text(_walk(ranged), column, take) if is_text(type_) else _prepare(ranged)
+    n = max(1, len(w.codes))
+    heads, sizes, found, counts, empty = w.frequent(n if most is None else min(most, n), share)
     at = np.arange(sizes.sum()) + np.repeat(heads - np.cumsum(sizes) + sizes, sizes)
-    items = pa.StructArray.from_arrays(
-        [values.take(pa.array(found[at])), pa.array(counts[at], pa.int64())], names=["value", "count"]
-    )
-    return lists(sizes, items, w.begin == w.end)
+    if is_text(type_):
+        values = take(column, w.codes).cast(type_).take(pa.array(found[at]))
+    else:
+        values = from_codes(w.codes[found[at]], type_)
+    items = pa.StructArray.from_arrays([values, pa.array(counts[at], pa.int64())], names=["value", "count"])
+    return lists(sizes, items, empty)
+
+
+def _by_text(walk: _Walk, column: str, take: Take) -> _Walk:
+    """Ids come in the order of arrival; ties want the order of text."""
+    by_text = pc.sort_indices(_sortable(take(column, walk.codes))).to_numpy()
+    place = np.empty(len(by_text), np.int64)
+    place[by_text] = np.arange(len(by_text))
+    return replace(walk, codes=walk.codes[by_text], ranks=place[walk.ranks])
 
 
 def _sortable(values: pa.Array) -> pa.Array:

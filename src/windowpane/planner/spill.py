@@ -84,7 +84,8 @@ def need_spillable(plan: Plan) -> None:
     for query in plan.queries:
         if query.emit != "final":
             raise BadQuery(f"query {query.name!r} has emit='update', but memory= gives final answers only.")
-        by_tuple = any(span_of(query, window).slide == 0 for window in query.windows)
+        for window in query.windows:
+            span_of(query, window)
         for aggregate, bound in zip(query.aggregates, bound_aggregates(plan, query), strict=True):
             cannot = f"{aggregate.function}() of query {query.name!r} cannot run within memory="
             counted = [partial for partial in bound.partials if isinstance(partial, ValueCounts)]
@@ -92,11 +93,6 @@ def need_spillable(plan: Plan) -> None:
                 raise BadQuery(
                     f"{cannot}: {counted[0].column!r} is text, which does not go to disk. It can of a column "
                     "of numbers or times; or leave memory= out."
-                )
-            if counted and by_tuple:
-                raise BadQuery(
-                    f"{cannot} for every tuple: each answer reads all distinct values of its window. Use a "
-                    "window with a slide above 0, such as sliding(size, slide), or leave memory= out."
                 )
             if not all(can_roll(partial) for partial in bound.partials):
                 raise BadQuery(
@@ -266,13 +262,16 @@ def add_query(
     g = operator.groupings.index(query.grouping)
     lane, local = (0, g) if isinstance(operator.lanes[0].shape, TupleShape) else (g, 0)
     number = first = 1 + max((wanted.number for wanted in operator.wanted), default=-1)
+    entry = query_entry(plan, query, first)
+    counted = any(isinstance(p, ValueCounts) for aggregate in entry.aggregates for p in aggregate.partials)
     for window in query.windows:
-        span = replace(span_of(query, window), since=since)
+        span = span_of(query, window)
+        span = replace(span, since=since, values=counted and span.slide == 0)
         operator.wanted.append(Wanted(number, span, g, lane))
         if fresh:
             operator.lanes[lane].add(span, (local,))
         number += 1
-    operator.queries.append(query_entry(plan, query, first))
+    operator.queries.append(entry)
 
 
 def need_same_rows(old: Plan, new: Plan, technique: Chosen, name: str) -> None:

@@ -119,7 +119,28 @@ def merge_runs(
                 j += 1
             n += 1
         offsets[row + 1] = n
+    if n == len(values):
+        return offsets, values, weights
     return offsets, values[:n].copy(), weights[:n].copy()
+
+
+@kernel
+def drop_zeros(offsets: Ints, values: Ints, weights: Ints) -> tuple[Ints, Ints, Ints]:
+    """The runs without those of weight 0."""
+    total = 0
+    for i in range(len(weights)):
+        total += int(weights[i] != 0)
+    kept_offsets = np.zeros(len(offsets), np.int64)
+    kept, held = np.empty(total, np.int64), np.empty(total, np.int64)
+    n = 0
+    for row in range(len(offsets) - 1):
+        for i in range(offsets[row], offsets[row + 1]):
+            if weights[i] != 0:
+                kept[n] = values[i]
+                held[n] = weights[i]
+                n += 1
+        kept_offsets[row + 1] = n
+    return kept_offsets, kept, held
 
 
 @kernel

@@ -16,13 +16,14 @@ import numpy as np
 from windowpane.core.arrays import Bools, Columns, Floats, Ints, Ragged, Tuples
 from windowpane.core.kernels.exact import sum_runs
 from windowpane.core.kernels.ordering import encode
-from windowpane.core.partials.base import Partial
+from windowpane.core.partials.base import Partial, Ranged
 from windowpane.core.partials.counts import RowCount, ValidCount
 from windowpane.core.partials.extremes import Max, Min
 from windowpane.core.partials.moments import Moments
 from windowpane.core.partials.reading import all_valid, filled, floats
 from windowpane.core.partials.runs import ValueCounts
 from windowpane.core.partials.sums import FloatSum, IntSum, LogSum, WeightedSum
+from windowpane.core.replay import Replay, Replayed
 from windowpane.core.rows import Layout
 from windowpane.core.spill.multisets import Coded
 
@@ -67,7 +68,7 @@ class Lifted:
 class Answers:
     """The sums of answers: one column each; `floats[s]` is a nearest float and, if paired, what is left.
 
-    `runs` are the values of each answer, where they are kept.
+    `runs` are the values of each answer, where they are kept; `replays` give what is asked of them instead.
     """
 
     counts: Ints
@@ -75,6 +76,7 @@ class Answers:
     floats: Floats
     codes: Ints
     runs: tuple[Ragged, ...] = ()
+    replays: tuple[Replay, ...] = ()
 
 
 def can_roll(partial: Partial) -> bool:
@@ -196,6 +198,18 @@ class Feed:
             has[j] = True if mask is None else mask
         coded = tuple((encode(tuples.columns[c].values), all_valid(tuples, (c,))) for c in self.values)
         return Lifted(ints, parts.view(np.int64), codes, has, coded)
+
+    def ranged(self, partial: Partial, answers: Answers) -> Ranged:
+        """One partial in each answer, as what aggregates are lowered from."""
+        place = np.arange(answers.counts.shape[1])
+        if isinstance(partial, ValueCounts) and answers.replays:
+            replay = answers.replays[self.values.index(partial.column)]
+            return Replayed(partial, partial.identity(len(place)), place, place + 1, replay)
+        cells = self.state(partial, answers)
+        found = Ranged(partial, cells, place, place + 1)
+        # every answer is one row, so that the combined state of each range is the row itself
+        found.__dict__["value"] = cells
+        return found
 
     def state(self, partial: Partial, answers: Answers) -> Columns:  # noqa: C901, PLR0911 - a line each
         """The state of one partial in each answer."""

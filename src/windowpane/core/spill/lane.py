@@ -24,6 +24,8 @@ _MOST_EXPIRED = 1 << 14
 """Rows that leave a window in one call of the kernel, about."""
 _MOST_VALUES = 1 << 20
 """Values that answers hold before they are given out, about: each has all those of its window."""
+_VALUES_PER_ROW = 8
+"""A call that reads all values of a window slides over at least one row for so many."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Span:
     """What a window is: `[end - size, end)` at every slide, or `(t - size, t]` at every tuple (slide 0).
 
     `own`: a tuple's window is answered for the tuple's key only. Rows before `since` are none of its.
+    `values`: one that slides by tuple keeps values; others do it if any query with their grouping wants it.
     """
 
     size: int
@@ -38,6 +41,7 @@ class Span:
     origin: int = 0
     own: bool = False
     since: int = NEVER
+    values: bool = False
 
 
 @dataclass
@@ -48,6 +52,11 @@ class Slider:
     window: int
     sums: dict[int, Rolling]
     last: int | None = None
+
+    @property
+    def n_values(self) -> int:
+        """Values that every call reads, because the window slides by tuple and keeps them."""
+        return sum(s.values.size for s in self.sums.values() if s.by_tuple and s.values is not None)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,8 @@ class Lane:
     def rolling(self, span: Span, grouping: int) -> Rolling:
         """Sums that have seen nothing."""
         feed, target = self.shape.feeds[grouping], self.shape.target(grouping)
-        return Rolling(feed, target, own=span.own, by_tuple=span.slide == 0)
+        by_tuple = span.slide == 0
+        return Rolling(feed, target, own=span.own, by_tuple=by_tuple, values=span.values or not by_tuple)
 
     def sums_of(self, grouping: int) -> list[Rolling]:
         """The sums for a grouping of the operator; a lane of slices has those of one only."""
@@ -145,19 +155,22 @@ class Lane:
     def _slide(self, slider: Slider, columns: Columns, high: Ints, low: Ints) -> Iterator[Answered]:
         """In pieces that stay in the processor's cache: whole batches would cost twice as much.
 
-        Where values are kept, the points come one by one, so that after each they are those of its window.
+        Where values are kept, the points come one by one, so that after each they are those of its window;
+        if it slides by tuple, many at once, and the answers of each call are given out with it.
         """
         span = slider.span
         time = columns[_TIME_AT]
         if len(time):
             slider.last = int(time[-1])
-        found = {g: Found(sums.feed, len(time) if span.own else 0) for g, sums in slider.sums.items()}
+        room = len(time) if span.own and not span.values else 0
+        found = {g: Found(sums.feed, room) for g, sums in slider.sums.items()}
         most = len(high) if span.own else self._most_points(slider, columns)
         a = p = 0
         while p < len(high):
             until = min(len(high), p + most)
-            if a + self._at_once < len(time):
-                until = max(p + 1, min(until, int(np.searchsorted(high, time[a + self._at_once], "right"))))
+            at_once = self._at_once(slider)
+            if a + at_once < len(time):
+                until = max(p + 1, min(until, int(np.searchsorted(high, time[a + at_once], "right"))))
             gone, last = self._expired(slider, int(low[until - 1]))
             edge = int(high[until - 1])
             if last is not None:
@@ -166,12 +179,12 @@ class Lane:
                 edge = max(last + 1, int(high[until - 1]) if until > p else NEVER)
             end = max(a, int(np.searchsorted(time, edge)))
             if not span.own:
-                a = self._add(slider, columns, a, end - self._at_once)
+                a = self._add(slider, columns, a, end - at_once)
             arrived = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             taken = self.shape.flows(gone, slider.sums)
             for g, sums in slider.sums.items():
                 sums.slide(arrived[g], taken[g], high[p:until], low[p:until], found[g])
-                if found[g].n_values > _MOST_VALUES:
+                if found[g].replays or found[g].n_values > _MOST_VALUES:
                     yield _answered(span, g, found[g])
                     found[g] = Found(sums.feed, 0)
             a, p = end, until
@@ -182,7 +195,7 @@ class Lane:
 
     def _most_points(self, slider: Slider, columns: Columns) -> int:
         """Points of one call, so that the answers for all keys stay few; one where values are kept."""
-        if any(sums.values is not None for sums in slider.sums.values()):
+        if slider.span.slide and any(sums.values is not None for sums in slider.sums.values()):
             return 1
         rows = len(columns[0])
         keys = [
@@ -195,24 +208,25 @@ class Lane:
         """Add rows from `a` on, as long as they are before `upto`; where it ended."""
         none = np.empty(0, np.int64)
         while a < upto:
-            end = min(len(columns[0]), a + self._at_once)
+            end = min(len(columns[0]), a + self._at_once(slider))
             flows = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             for g, sums in slider.sums.items():
                 sums.slide(flows[g], flows[g].part(0, 0), none, none, Found(sums.feed, 0))
             a = end
         return a
 
-    @property
-    def _at_once(self) -> int:
+    def _at_once(self, slider: Slider) -> int:
         """Arrivals of one call: each sets room aside for itself where extremes are asked for."""
-        return _FEW_ARRIVALS if any(feed.extremes for feed in self.shape.feeds) else _MOST_ARRIVALS
+        few = _FEW_ARRIVALS if any(feed.extremes for feed in self.shape.feeds) else _MOST_ARRIVALS
+        return max(few, slider.n_values // _VALUES_PER_ROW)
 
     def _expired(self, slider: Slider, below: int) -> tuple[Columns, int | None]:
         """Rows before a time, taken out of the window; and the time of the last, unless these are all."""
         parts: list[Columns] = []
         rows = 0
         last: int | None = int(NEVER)
-        while rows < _MOST_EXPIRED and last is not None:
+        most = max(_MOST_EXPIRED, slider.n_values // _VALUES_PER_ROW)
+        while rows < most and last is not None:
             view = self.store.oldest(slider.window)
             n = int(np.searchsorted(view[_TIME_AT], below))
             last = None if n < len(view[_TIME_AT]) or n == 0 else int(view[_TIME_AT][-1])

@@ -18,7 +18,6 @@ from windowpane.core.columns import flat, is_text, read_column, valid_mask
 from windowpane.core.forgetting import SPARE
 from windowpane.core.operator import QueryEntry
 from windowpane.core.ordered_lane import tuple_bytes
-from windowpane.core.partials.base import Partial, Ranged
 from windowpane.core.results import Lowering, window_column
 from windowpane.core.spill.keyslots import KeySlots
 from windowpane.core.spill.lane import Answered, Appended, Lane, Span
@@ -145,13 +144,8 @@ class SpillOperator:
         slots = self.keys[wanted.grouping]
         feed = self.lanes[wanted.lane].shape.feeds[answered.grouping]
         key = slots.ids(answered.key)
-        place = np.arange(n)
-        states: dict[Partial, Ranged] = {}
-        for partial in dict.fromkeys(p for aggregate in query.aggregates for p in aggregate.partials):
-            cells = feed.state(partial, answered.answers)
-            states[partial] = Ranged(partial, cells, place, place + 1)
-            # every answer is one row, so that the combined state of each range is the row itself
-            states[partial].__dict__["value"] = cells
+        partials = dict.fromkeys(p for aggregate in query.aggregates for p in aggregate.partials)
+        states = {partial: feed.ranged(partial, answered.answers) for partial in partials}
         keys = dict(zip(slots.index.names, slots.index.values(key), strict=True))
         columns = [keys[name] for name in query.grouping]
         columns.append(window_column(answered.start, answered.end, lowering.point))

@@ -11,8 +11,9 @@ from windowpane.core.kernels.exact import CHUNKS, MOST, carry_all
 from windowpane.core.kernels.rolling import EMITTED, FREE_NODE, N_FREE, N_NODES, Small, roll
 from windowpane.core.partials.base import concat
 from windowpane.core.partials.runs import ragged
+from windowpane.core.replay import Replay
 from windowpane.core.spill.feed import Answers, Feed, Lifted
-from windowpane.core.spill.multisets import Multisets
+from windowpane.core.spill.multisets import Moved, Multisets, Read
 from windowpane.values.errors import BadState
 
 _SMALLEST = 16
@@ -35,15 +36,21 @@ class Flow:
         """The rows `low .. high-1`."""
         return Flow(self.time[low:high], self.key[low:high], self.lifted.part(low, high))
 
+    @property
+    def moved(self) -> Moved:
+        """What of the rows values are counted by."""
+        return Moved(self.time, self.key, self.lifted.values)
+
 
 class Found:
     """Answers as they are found: for which key and end, and of what sums. One table for many calls."""
 
-    __slots__ = ("_arrays", "_feed", "_runs", "n", "n_values")
+    __slots__ = ("_arrays", "_feed", "_runs", "n", "n_values", "replays")
 
     def __init__(self, feed: Feed, room: int) -> None:
         self._feed, self.n, self.n_values = feed, 0, 0
         self._runs: list[list[Ragged]] = [[] for _ in feed.values]
+        self.replays: tuple[Replay, ...] = ()
         self._arrays = self._fresh(room)
 
     def _fresh(self, room: int) -> tuple[Values, ...]:
@@ -87,19 +94,21 @@ class Found:
         """The sums, and the values where they are kept."""
         counts, sums, floats, codes = (array[..., : self.n] for array in self._arrays[2:])
         runs = tuple(ragged(concat([(piece,) for piece in pieces])) for pieces in self._runs if pieces)
-        return Answers(counts, sums, floats, codes, runs)
+        return Answers(counts, sums, floats, codes, runs, self.replays)
 
 
 class Rolling:
     """Sums, counts, extremes and values of the rows in one window, by key."""
 
-    def __init__(self, feed: Feed, target: Ints, *, own: bool, by_tuple: bool = False) -> None:
+    def __init__(
+        self, feed: Feed, target: Ints, *, own: bool, by_tuple: bool = False, values: bool = True
+    ) -> None:
         """`target` says which sum each column of floats goes to; `own`: answer only for keys just seen.
 
-        A window that slides by tuple keeps no values: no query may ask for them.
+        `by_tuple`: a result for every tuple. `values`: whether they are kept, if the feed has any.
         """
-        self.feed, self.target, self.own = feed, target, own
-        self.values = Multisets(len(feed.values)) if feed.values and not by_tuple else None
+        self.feed, self.target, self.own, self.by_tuple = feed, target, own, by_tuple
+        self.values = Multisets(len(feed.values)) if feed.values and values else None
         self.state: Ints = np.zeros(5, np.int64)
         self.state[FREE_NODE] = -1
         n_counts, n_sums, n_floats, n_codes = (
@@ -176,6 +185,7 @@ class Rolling:
         """Add the arrivals, take out the expired, and put the answer of every `[low, high)` on the way.
 
         Where values are kept, the one point comes last: they are those after all that arrived and expired.
+        Only by tuple there may be many, if nothing was found before.
         """
         feed, fresh = self.feed, len(arrivals)
         n_keys = int(arrivals.key.max(initial=-1)) + 1
@@ -199,9 +209,13 @@ class Rolling:
             self.queue, self.links, self.nodes,
             *out,
         )  # fmt: skip
-        if self.values is not None:
-            assert len(high) <= 1
-            self.values.slide(arrivals.key, a.values, expired.key, e.values, self._keys)
+        if self.values is not None and self.by_tuple and found.n:
+            assert answered == 0
+            read = Read(high, low, np.searchsorted(high, found.end), found.key)
+            found.replays = self.values.follow(arrivals.moved, expired.moved, self._keys, read)
+        elif self.values is not None:
+            assert len(high) <= 1 or found.n == answered
+            self.values.slide(arrivals.moved, expired.moved, self._keys)
             if found.n > answered:
                 found.note(self.values.of(found.key[answered:]))
 
