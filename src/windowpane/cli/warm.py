@@ -53,7 +53,9 @@ def _runs() -> Iterator[Callable[[], object]]:
         yield partial(_as_on_spark, stream().window(gap).agg(*plain), rows)
         for windows in (timed, (each,), (each.per(),)):
             yield partial(stream().window(*windows).agg(*plain).run, memory="4 MB")
-        yield partial(stream().window(*timed).agg(wp.median("x"), wp.distinct("i")).run, memory="4 MB")
+        for windows in (timed, (each,)):
+            kept = (wp.median("x"), wp.distinct("i"), wp.top_k("i", 2))
+            yield partial(stream().window(*windows).agg(*kept).run, memory="4 MB")
         yield partial(_queue, rows)
 
 
