@@ -25,7 +25,12 @@ BENCHES = (
         _of("operator"),
     ),
     Bench("latest", "an overloaded function on Spark, behind an update queue and without", _of("latest")),
-    Bench("recovery", "a run on Spark that is killed again and again, against the truth", _of("recovery")),
+    Bench(
+        "recovery",
+        "runs on Spark that are killed again and again, against the truth; --kills for how often",
+        _of("recovery"),
+        ("kills",),
+    ),
     Bench("spark", "Spark's own window() against windowpane, on Spark", _of("spark")),
     Bench(
         "staleness",

@@ -1,8 +1,9 @@
 """Kill a streaming run on Spark again and again, and compare what it published in the end with the truth.
 
-A child process runs the query of `recovery_job`. It is killed with SIGKILL, the driver with its JVM and all
-Python workers at once, and started again from its checkpoint, until all kills are done. In the last life one
-Python worker alone is killed in the middle of its work, which the run must survive; then it ends and drains.
+A child process runs the queries of `recovery_job`, one family after the other. It is killed with SIGKILL, the
+driver with its JVM and all Python workers at once, and started again from its checkpoint, until all kills are
+done. In the last life one Python worker alone is killed in the middle of its work, which the run survives;
+then it ends and drains.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import random
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
 from windowpane.bench.recovery_child import Child
 from windowpane.bench.recovery_job import (
+    FAMILIES,
     KEYS,
     MASTER,
-    OUTPUTS,
     Folder,
     Found,
     in_process,
@@ -42,6 +44,7 @@ class Scale:
     ends: tuple[str, ...]
     rows: int = 300
     seed: int = 1
+    family: str = "slices"
 
     @property
     def files(self) -> int:
@@ -49,7 +52,8 @@ class Scale:
         return 3 * len(self.ends) + 6
 
 
-FULL = Scale((*((OFFSET,) * 5), PUBLISHED, *((OFFSET,) * 5), STAGED) * 2)
+_ENDS = (*((OFFSET,) * 5), PUBLISHED, *((OFFSET,) * 5), STAGED)
+KILLS = {"slices": 24, "slidem": 12}
 QUICK = Scale((OFFSET, PUBLISHED, STAGED))
 
 
@@ -98,11 +102,33 @@ class Outcome:
         return sum(life.killed for life in self.lives)
 
 
-def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signature of every benchmark
-    """Kill, restart and compare."""
-    scale = QUICK if quick else FULL
-    with tempfile.TemporaryDirectory(prefix="windowpane-bench-") as folder:
-        outcome = recover(Path(folder), scale, progress)
+def run(quick: bool, progress: Progress, kills: float | None = None) -> Report:  # noqa: FBT001 - as every benchmark
+    """Kill, restart and compare; `kills`: how often in each family."""
+    scales = (QUICK,) if quick else tuple(scale_of(family, kills) for family in FAMILIES)
+    rows: list[Row] = []
+    claims: list[Claim] = []
+    for scale in scales:
+        with tempfile.TemporaryDirectory(prefix="windowpane-bench-") as folder:
+            outcome = recover(Path(folder), scale, progress)
+        rows += [{"family": scale.family, **asdict(life)} for life in outcome.lives]
+        claims += claims_of(scale, outcome)
+    parameters: Row = {
+        "master": MASTER,
+        "keys": KEYS,
+        "micro_batches": sum(scale.files for scale in scales),
+        "rows": sum(scale.files * scale.rows for scale in scales),
+        "seed": scales[0].seed,
+    }
+    return Report("recovery", parameters, rows, claims)
+
+
+def scale_of(family: str, kills: float | None) -> Scale:
+    """So many kills of a family, or the usual number, at points of all kinds."""
+    return Scale(tuple(islice(cycle(_ENDS), int(kills or KILLS[family]))), family=family)
+
+
+def claims_of(scale: Scale, outcome: Outcome) -> list[Claim]:
+    """Nothing missing, nothing extra, and work goes on soon."""
     lives = outcome.lives
     resumed = [life.resumed_s for life in lives[1:] if life.resumed_s is not None]
     claims = [
@@ -115,31 +141,24 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         Claim("tasks lost with a Python worker, and made up for", lives[-1].lost_tasks, 1),
         Claim("seconds to resume, median", median(resumed) if resumed else float("nan"), 30, at_most=True),
     ]
-    parameters: Row = {
-        "master": MASTER,
-        "keys": KEYS,
-        "micro_batches": scale.files,
-        "rows": scale.files * scale.rows,
-        "seed": scale.seed,
-    }
-    return Report("recovery", parameters, [asdict(life) for life in lives], claims)
+    return [replace(claim, name=f"{scale.family}: {claim.name}") for claim in claims]
 
 
 def recover(path: Path, scale: Scale, progress: Progress) -> Outcome:
     """Run below a folder to the end, with kills on the way."""
-    folder, chance = Folder(path), random.Random(scale.seed)  # noqa: S311 - seeded, not secret
+    folder, chance = Folder(path, scale.family), random.Random(scale.seed)  # noqa: S311 - seeded, not secret
     parts, truth = write_input(folder, scale.files, scale.rows, scale.seed)
     ends = (*scale.ends, NONE)
     lives: list[Life] = []
     for i, end in enumerate(ends):
-        progress(i, len(ends), f"life {i + 1}")
+        progress(i, len(ends), f"{scale.family}, life {i + 1}")
         delay = round(chance.random() * LONGEST_DELAY, 3) if end == OFFSET else 0.0
         lives.append(_seen(folder, _lived(folder, Life(i, end, delay)), truth))
         if not lives[-1].killed:
             break
-    found, here = published(folder), in_process(parts)
-    missing = sum((truth[name] - found[name]).total() for name in OUTPUTS)
-    extra = sum((found[name] - truth[name]).total() for name in OUTPUTS)
+    found, here = published(folder), in_process(folder, parts)
+    missing = sum((truth[name] - found[name]).total() for name in folder.outputs)
+    extra = sum((found[name] - truth[name]).total() for name in folder.outputs)
     differing = sum(((truth[n] - here[n]) + (here[n] - truth[n])).total() for n in here)
     return Outcome(tuple(lives), missing, extra, differing)
 
@@ -166,12 +185,12 @@ def _mark(folder: Folder, end: str) -> object:
         case "offset":
             return folder.newest("offsets")
         case "published":
-            return sorted(path for name in OUTPUTS for path in folder.out(name).glob("batch=*"))
+            return sorted(path for name in folder.outputs for path in folder.out(name).glob("batch=*"))
         case "staged":
             # a repeat has the name of what was killed, but is another directory
             return {
                 (path, path.stat().st_ino)
-                for name in OUTPUTS
+                for name in folder.outputs
                 for path in folder.out(name).parent.glob(f".{name}.staging/batch=*")
             }
         case _:
@@ -181,5 +200,5 @@ def _mark(folder: Folder, end: str) -> object:
 def _seen(folder: Folder, life: Life, truth: Found) -> Life:
     """The life, with what it left behind."""
     found = published(folder)
-    surplus = sum((found[name] - truth[name]).total() for name in OUTPUTS)
+    surplus = sum((found[name] - truth[name]).total() for name in folder.outputs)
     return replace(life, offset=folder.newest("offsets"), commit=folder.newest("commits"), surplus=surplus)

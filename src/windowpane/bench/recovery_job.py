@@ -1,6 +1,7 @@
 """The run that `bench recovery` kills: its files, queries and right answers, and the child process itself.
 
-Sliding sums and sessions by key in one pass. The right answers are found from the definitions alone, from all
+Two families: sliding sums and sessions by key in one pass, from slices; and the sliding sums from tuples in
+blocks, within a memory budget (SlideM). The right answers are found from the definitions alone, from all
 rows at once and without the engine.
 """
 
@@ -22,12 +23,16 @@ import windowpane as wp
 from windowpane.jobs.files import Publisher
 from windowpane.query import Query
 from windowpane.values.errors import WindowpaneError
+from windowpane.values.sizes import Budget
+from windowpane.values.windows import Window
 
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
 DELAY, SIZE, SLIDE, GAP, AGO = 2 * SECOND, 5 * SECOND, SECOND, 150_000, 60 * SECOND
 KEYS = 20
-OUTPUTS = ("sliding", "sessions")
+FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",)}
+"""The outputs of each family."""
+_MEMORY = {"slidem": Budget(4_000_000, technique="1W")}
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
 MASTER = "local[2,4]"
 """Two threads, and four tries for a task: a worker that died is replaced, as it is on a cluster."""
@@ -39,9 +44,15 @@ Found = dict[str, Counter[tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Folder:
-    """Where everything of a run is."""
+    """Where everything of a run is, and what it runs."""
 
     path: Path
+    family: str = "slices"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its outputs."""
+        return FAMILIES[self.family]
 
     @property
     def input(self) -> Path:
@@ -73,13 +84,13 @@ class Folder:
         return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
-def queries(source: object = None) -> list[Query]:
-    """The two families of windows over one stream."""
+def queries(outputs: tuple[str, ...], source: object = None) -> list[Query]:
+    """The queries with these outputs over one stream."""
     how = {"schema": SCHEMA} if source is None else {}
     stream = wp.stream(source, time="ts", keys="key", delay=DELAY, **how)
+    windows: dict[str, Window] = {"sliding": wp.sliding(SIZE, SLIDE), "sessions": wp.session(GAP)}
     return [
-        stream.window(wp.sliding(SIZE, SLIDE)).agg(total=wp.sum("value"), n=wp.count(), name="sliding"),
-        stream.window(wp.session(GAP)).agg(total=wp.sum("value"), n=wp.count(), name="sessions"),
+        stream.window(windows[name]).agg(total=wp.sum("value"), n=wp.count(), name=name) for name in outputs
     ]
 
 
@@ -101,11 +112,8 @@ def write_input(folder: Folder, files: int, rows: int, seed: int) -> tuple[list[
         pq.write_table(part, file)
         os.utime(file, (BEGIN // SECOND + i,) * 2)  # Spark reads them by age
     kept = ~late & ~null
-    answers: Found = {
-        "sliding": Counter(_sliding(time[kept], key[kept], value[kept])),
-        "sessions": Counter(_sessions(time[kept], key[kept], value[kept])),
-    }
-    return parts, answers
+    right = {"sliding": _sliding, "sessions": _sessions}
+    return parts, {name: Counter(right[name](time[kept], key[kept], value[kept])) for name in folder.outputs}
 
 
 def _sliding(time: Numbers, key: Numbers, value: Numbers) -> Answers:
@@ -143,35 +151,33 @@ def rows_of(table: pa.Table) -> Counter[tuple[int, ...]]:
 
 def published(folder: Folder) -> Found:
     """What a reader without Spark finds by listing the output directories."""
-    found: Found = {name: Counter() for name in OUTPUTS}
-    for name in OUTPUTS:
+    found: Found = {name: Counter() for name in folder.outputs}
+    for name in folder.outputs:
         for file in sorted(folder.out(name).glob("batch=*/*.parquet")):
             found[name].update(rows_of(pq.ParquetFile(file).read()))
     return found
 
 
-def in_process(parts: list[pa.Table]) -> Found:
+def in_process(folder: Folder, parts: list[pa.Table]) -> Found:
     """The answers of this process's runtime, a push per file."""
-    runner = wp.start(*queries())
-    steps = [*(runner.push(part) for part in parts), runner.close()]
-    return {
-        name: sum((rows_of(step.tables[name]) for step in steps), Counter())
-        for name in ("sliding", "sessions")
-    }
+    with wp.start(*queries(folder.outputs), memory=_MEMORY.get(folder.family)) as runner:
+        steps = [*(runner.push(part) for part in parts), runner.close()]
+    return {name: sum((rows_of(step.tables[name]) for step in steps), Counter()) for name in folder.outputs}
 
 
-def main(path: str) -> None:
+def main(path: str, family: str) -> None:
     """The child: run from the checkpoint to the end of the files, then end the stream, then drain."""
     from windowpane.spark import finish  # noqa: PLC0415 - Spark is loaded only where it is used
     from windowpane.spark.session import open_session  # noqa: PLC0415 - as above
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    folder = Folder(Path(path))
+    folder = Folder(Path(path), family)
     session = open_session("windowpane bench recovery", MASTER, _settings(folder), "WARN")
     frame = session.readStream.schema("ts timestamp, key bigint, value bigint")
     source = frame.option("maxFilesPerTrigger", 1).parquet(str(folder.input))
-    outputs = wp.to_spark(*queries(source), control=folder.control)
-    sinks = {name: Publisher("parquet", folder.out(name)) for name in OUTPUTS}
+    built = queries(folder.outputs, source)
+    outputs = wp.to_spark(*built, control=folder.control, memory=_MEMORY.get(family))
+    sinks = {name: Publisher("parquet", folder.out(name)) for name in folder.outputs}
     for sink in sinks.values():
         sink.prepare(pa.schema([]))
     writer = outputs.frame.writeStream.foreachBatch(
@@ -212,6 +218,6 @@ def _settings(folder: Folder) -> dict[str, str]:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1])
+        main(*sys.argv[1:])
     except WindowpaneError as error:
         sys.exit(str(error))

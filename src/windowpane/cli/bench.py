@@ -23,6 +23,7 @@ def bench(
     everything: Annotated[bool, typer.Option("--all", help="Run every benchmark.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the benchmarks and stop.")] = False,
     gb: Annotated[float | None, typer.Option(help="slidem: the largest window, in GB of tuples.")] = None,
+    kills: Annotated[int | None, typer.Option(min=1, help="recovery: kills of each family.")] = None,
 ) -> None:
     """Run a benchmark. The exit status is 1 when one of its claims does not hold."""
     from windowpane.bench import BENCHES
@@ -33,7 +34,8 @@ def bench(
         return
     if everything and as_json:
         raise typer.BadParameter("--json prints one object, so name one benchmark instead of --all.")
-    options = {} if gb is None else {"gb": gb}
+    given = {"gb": gb, "kills": kills}
+    options = {option: value for option, value in given.items() if value is not None}
     reports = [_run(entry, as_json, quick, options) for entry in _chosen(BENCHES, name, everything)]
     if not all(report.holds for report in reports):
         raise typer.Exit(1)
