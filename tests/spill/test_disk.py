@@ -14,51 +14,53 @@ from windowpane.core.spill.store import BlockStore
 from windowpane.errors import BadQuery, BadState, DiskFull, OverBudget, SpillFailed, TooManyWindows
 from windowpane.values.sizes import Budget
 
+BATCHES = [rows(500 * i) for i in range(12)]
+
+
+def begun(tmp_path, pushes):
+    """A run that has taken some of the batches, and its answers."""
+    runner, found = query().start(memory=SMALL, spill_dir=tmp_path / "run"), []
+    pushed(runner, BATCHES[:pushes], found)
+    return runner, found
+
+
+def end_as_in_memory(runner, found):
+    """Push the batches whose answers are not there; all answers are those of a run in memory."""
+    pushed(runner, BATCHES[len(found) :], found)
+    assert found == answers(BATCHES)
+    runner.discard()
+
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("after", [0, 1, 3, 7, 12])
 def test_nothing_is_lost_when_writing_fails(tmp_path, code, after):
-    batches = [rows(500 * i) for i in range(12)]
-    expected = answers(batches)
-    runner = query().start(memory=SMALL, spill_dir=tmp_path / "run")
-    found = [runner.answers(runner.push(batch)).sort_by("window").to_pylist() for batch in batches[:6]]
+    runner, found = begun(tmp_path, 6)
     write = failing(runner, code, after)
     wanted = DiskFull if code == errno.ENOSPC else SpillFailed
     with pytest.raises(wanted, match=str(tmp_path / "run")):
-        pushed(runner, batches[6:], found)
+        pushed(runner, BATCHES[6:], found)
     runner._media[0]._pwrite = write  # room was made
-    pushed(runner, batches[len(found) :], found)
-    assert found == expected
-    runner.discard()
+    end_as_in_memory(runner, found)
 
 
 def test_a_full_disk_by_the_size_of_a_file(tmp_path):
     """The system's own limit: nothing acknowledged is lost, and the run goes on once there is room."""
-    batches = [rows(500 * i) for i in range(12)]
-    expected = answers(batches)
-    runner = query().start(memory=SMALL, spill_dir=tmp_path / "run")
-    found = [runner.answers(runner.push(batch)).sort_by("window").to_pylist() for batch in batches[:2]]
+    runner, found = begun(tmp_path, 2)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (24 * 1024, hard))
     try:
         with pytest.raises(DiskFull, match="there is no room to"):
-            pushed(runner, batches[2:], found)
+            pushed(runner, BATCHES[2:], found)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert len(found) < len(batches)
-    pushed(runner, batches[len(found) :], found)
-    assert found == expected
-    runner.discard()
+    assert len(found) < len(BATCHES)
+    end_as_in_memory(runner, found)
 
 
 def test_a_checkpoint_that_fails_leaves_the_last_one(tmp_path):
-    batches = [rows(500 * i) for i in range(12)]
-    expected = answers(batches)
-    runner = query().start(memory=SMALL, spill_dir=tmp_path / "run")
-    for batch in batches[:5]:
-        runner.push(batch)
+    runner, found = begun(tmp_path, 5)
     runner.checkpoint()
-    for batch in batches[5:7]:
+    for batch in BATCHES[5:7]:
         runner.push(batch)
 
     def fsync():
@@ -68,10 +70,7 @@ def test_a_checkpoint_that_fails_leaves_the_last_one(tmp_path):
     with pytest.raises(SpillFailed, match="cannot sync"):
         runner.checkpoint()
     runner.discard()
-    again = query().resume(tmp_path / "run")
-    found = [again.answers(again.push(batch)).sort_by("window").to_pylist() for batch in batches[5:]]
-    assert found == expected[5:]
-    again.discard()
+    end_as_in_memory(query().resume(tmp_path / "run"), found)
 
 
 def test_a_failing_read_ends_the_run(tmp_path):
