@@ -20,6 +20,7 @@ from windowpane.core.kernels.exact import (
     read_exact,
     read_pair,
     rounded,
+    spread,
 )
 
 Small = npt.NDArray[np.int32]
@@ -29,8 +30,7 @@ ADDED, GONE = 0, 1
 HEAD, TAIL = 0, 1
 NEXT, PREVIOUS = 0, 1
 _LOW = np.int64(0xFFFFFFFF)
-_ONE, _TWO = np.uint64(1), np.uint64(2)
-"""Unsigned, as places in `chunks` are: Numba spares looking for negative ones, a tenth of all the time."""
+_ONE = np.uint64(1)
 
 
 @kernel
@@ -154,13 +154,7 @@ def roll(
                     continue
                 signed = -1 if value < 0 else 1
                 chunk = exponent >> 5
-                shift = exponent & 31
-                word = (fraction & _LOW) << shift
-                upper = (fraction >> 32) << shift
-                chunk_at = np.uint64(CHUNKS * which + chunk)
-                chunks[chunk_at] += signed * (word & _LOW)
-                chunks[chunk_at + _ONE] += signed * ((word >> 32) + (upper & _LOW))
-                chunks[chunk_at + _TWO] += signed * (upper >> 32)
+                spread(chunks, np.uint64(CHUNKS * which + chunk), fraction, exponent & 31, signed)
                 span_at = np.uint64(2 * which)
                 if chunk < spans[span_at]:
                     spans[span_at] = chunk
@@ -198,14 +192,7 @@ def roll(
                 elif fraction == 0:
                     continue
                 signed = 1 if value < 0 else -1
-                chunk = exponent >> 5
-                shift = exponent & 31
-                word = (fraction & _LOW) << shift
-                upper = (fraction >> 32) << shift
-                chunk_at = np.uint64(CHUNKS * which + chunk)
-                chunks[chunk_at] += signed * (word & _LOW)
-                chunks[chunk_at + _ONE] += signed * ((word >> 32) + (upper & _LOW))
-                chunks[chunk_at + _TWO] += signed * (upper >> 32)
+                spread(chunks, np.uint64(CHUNKS * which + (exponent >> 5)), fraction, exponent & 31, signed)
             rows[key, GONE] += 1
             for j in range(n_codes):
                 _pull(key, j, state, queue, links, nodes, rows[key, GONE])
