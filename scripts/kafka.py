@@ -50,7 +50,8 @@ def main(arguments: list[str]) -> int:
         case ["stop", folder]:
             stop(Path(folder))
         case ["produce", server, topic]:
-            return _tool("ConsoleProducer", "--bootstrap-server", server, "--topic", topic)
+            keyed = ("--property", "parse.key=true", "--property", "key.separator=|")
+            return _tool("ConsoleProducer", "--bootstrap-server", server, "--topic", topic, *keyed)
         case ["consume", server, topic]:
             reading = ("--from-beginning", "--timeout-ms", "5000")
             return _tool("ConsoleConsumer", "--bootstrap-server", server, "--topic", topic, *reading)
@@ -182,7 +183,7 @@ def _settings(folder: Path, port: int, controller: int) -> str:
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder / "data"),
-        "num.partitions": "1",
+        "num.partitions": "3",
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",

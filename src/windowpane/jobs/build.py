@@ -16,6 +16,9 @@ from windowpane.plan.nodes import Stream
 from windowpane.query import Query
 from windowpane.spark.session import ERRORS, observed_input, reason
 
+_OF_RECORD = ("topic", "partition", "offset")
+"""Columns of Kafka's own that stay beside those of the value."""
+
 
 def read(job: Job, session: Any) -> Any:
     """The source as a DataFrame, streaming unless the trigger is `batch`."""
@@ -32,9 +35,10 @@ def read(job: Job, session: Any) -> Any:
         reader = reader.options(**source.options)
         found = reader.load() if source.path is None else reader.load(source.path)
         if value:
-            found = found.selectExpr(
-                f"inline(array(from_json(cast(value as string), {_text(source.schema)})))"
-            )
+            own = session.createDataFrame([], source.schema).columns
+            about = [name for name in _OF_RECORD if name in found.columns and name not in own]
+            parsed = f"inline(array(from_json(cast(value as string), {_text(source.schema)})))"
+            found = found.selectExpr(parsed, *about)
         found = found.selectExpr(*source.select) if source.select else found
         return found.where(source.where) if source.where else found
 
