@@ -36,7 +36,7 @@ class Pages:
 
 
 SUMS = (wp.count(), wp.sum("v"), wp.max("x"))
-VALUES = (wp.count(), wp.median("v"), wp.quantile("x", [0.1, 0.99]), wp.distinct("v"))
+VALUES = (wp.count(), wp.median("v"), wp.quantile("x", [0.1, 0.99]), wp.distinct("v"), wp.top_k("k", 2))
 
 
 def query_of(source, size, slide, aggregates=SUMS):

@@ -10,7 +10,7 @@ import windowpane as wp
 from windowpane.errors import BadQuery, OverBudget
 from windowpane.values.sizes import Budget
 
-SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.int64(), "u": pa.int64()})
+SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.int64(), "u": pa.int64(), "s": pa.string()})
 AGGREGATES = (wp.count(), wp.sum("v"), wp.max("v"))
 WINDOWS = {
     "sliding": wp.sliding(30, 7),
@@ -23,7 +23,7 @@ BUDGET = Budget(10**6, block_bytes=256, blocks=9, technique="1W")
 STREAM = wp.stream(schema=SCHEMA, time="t", keys="k", delay=10)
 
 
-VALUES = (wp.median("v"), wp.distinct("u"), wp.top_k("v", 2))
+VALUES = (wp.median("v"), wp.distinct("u"), wp.top_k("s", 2))
 
 
 def asked(window, name, *more):
@@ -36,7 +36,7 @@ def rows(seed, n=300):
     time = np.sort(rng.integers(0, 2 * n, n))
     time = time[np.argsort(time + rng.integers(0, 10, n), kind="stable")]
     columns = {"t": time, "k": rng.integers(0, 3, n), "v": rng.integers(-9, 9, n), "u": time % 5}
-    return pa.table(columns, schema=SCHEMA)
+    return pa.table(columns | {"s": [f"{v // 4}" for v in columns["v"]]}, schema=SCHEMA)
 
 
 def noted(found, step):

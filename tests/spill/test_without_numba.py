@@ -12,7 +12,7 @@ rows = {"t": [5, 1, 3, 12, 11, 30, 31], "k": ["a", "b", "a", "b", None, "a", "a"
         "v": [1.5, -2e300, None, 4.25, 5e-320, 6.0, float("nan")], "n": [1, 2, 3, 4, 5, -6, 7]}
 named = dict(total=wp.sum("v"), n=wp.sum("n"), most=wp.max("n"), mean=wp.weighted_mean("n", "n"),
              spread=wp.variance("n"), rows=wp.count())
-sets = dict(median=wp.median("v"), kinds=wp.distinct("n"), top=wp.top_k("v", 2))
+sets = dict(median=wp.median("v"), kinds=wp.distinct("n"), top=wp.top_k("v", 2), names=wp.top_k("k", 1))
 by_tuple = wp.per_row(10)
 cases = ((wp.sliding(10, 5), "1W"), (wp.sliding(10, 5), "2LA"), (by_tuple, "1W"), (by_tuple.per(), "1W"))
 for window, technique in cases:

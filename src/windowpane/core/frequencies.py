@@ -28,6 +28,9 @@ class _Walk:
     end: Ints
     order: Ints
 
+    def reordered(self, ranks: Ints) -> _Walk:
+        return replace(self, codes=self.codes[np.argsort(ranks)], ranks=ranks[self.ranks])
+
     def distinct(self) -> Ints:
         return walk_distinct(self.ranks, self.weights, self.begin, self.end, self.order, self._n_ranks)
 
@@ -97,24 +100,25 @@ def frequent(
     ranged: Ranged, column: str, type_: pa.DataType, most: int | None, share: float, take: Take
 ) -> pa.Array:
     """Lists of (value, count), most frequent first, ties by value."""
-    w = _by_text(_walk(ranged), column, take) if is_text(type_) else _prepare(ranged)
+    w = _prepare(ranged)
+    if is_text(type_):
+        w = w.reordered(_order(w.codes, column, take))
     n = max(1, len(w.codes))
     heads, sizes, found, counts, empty = w.frequent(n if most is None else min(most, n), share)
     at = np.arange(sizes.sum()) + np.repeat(heads - np.cumsum(sizes) + sizes, sizes)
-    if is_text(type_):
-        values = take(column, w.codes).cast(type_).take(pa.array(found[at]))
-    else:
-        values = from_codes(w.codes[found[at]], type_)
+    codes = w.codes[found[at]]
+    values = take(column, codes).cast(type_) if is_text(type_) else from_codes(codes, type_)
     items = pa.StructArray.from_arrays([values, pa.array(counts[at], pa.int64())], names=["value", "count"])
     return lists(sizes, items, empty)
 
 
-def _by_text(walk: _Walk, column: str, take: Take) -> _Walk:
-    """Ids come in the order of arrival; ties want the order of text."""
-    by_text = pc.sort_indices(_sortable(take(column, walk.codes))).to_numpy()
-    place = np.empty(len(by_text), np.int64)
-    place[by_text] = np.arange(len(by_text))
-    return replace(walk, codes=walk.codes[by_text], ranks=place[walk.ranks])
+def _order(ids: Ints, column: str, take: Take) -> Ints:
+    """The ranks of texts by their ids, which come in the order of arrival; ties want the order of text."""
+    known, at = np.unique(ids, return_inverse=True)
+    by_text = pc.sort_indices(_sortable(take(column, known))).to_numpy()
+    ranks = np.empty(len(known), np.int64)
+    ranks[by_text] = np.arange(len(known))
+    return ranks[at]
 
 
 def _sortable(values: pa.Array) -> pa.Array:

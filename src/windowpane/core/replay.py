@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels.replay import replay_distinct, replay_frequent, replay_quantiles
@@ -25,6 +27,16 @@ class Replay:
     of: Small
     key: Small
     upto: Ints
+
+    def reordered(self, ranks: Ints) -> Replay:
+        """The same with each key's values in the order of these ranks, one for each place."""
+        owner = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        order = np.lexsort((ranks, owner))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        comes = self.changes >= 0
+        at = place[np.where(comes, self.changes, ~self.changes)]
+        return replace(self, codes=self.codes[order], held=self.held[order], changes=np.where(comes, at, ~at))
 
     def distinct(self) -> Ints:
         """The number of distinct values of each answer."""

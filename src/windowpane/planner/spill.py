@@ -87,18 +87,12 @@ def need_spillable(plan: Plan) -> None:
         for window in query.windows:
             span_of(query, window)
         for aggregate, bound in zip(query.aggregates, bound_aggregates(plan, query), strict=True):
-            cannot = f"{aggregate.function}() of query {query.name!r} cannot run within memory="
-            counted = [partial for partial in bound.partials if isinstance(partial, ValueCounts)]
-            if any(partial.text for partial in counted):
-                raise BadQuery(
-                    f"{cannot}: {counted[0].column!r} is text, which does not go to disk. It can of a column "
-                    "of numbers or times; or leave memory= out."
-                )
             if not all(can_roll(partial) for partial in bound.partials):
                 raise BadQuery(
-                    f"{cannot}: it has no exact way to take a tuple out again in bounded memory. There are "
-                    "count, sum, mean, weighted_mean, geometric_mean, variance, stddev, min and max, and of "
-                    "numbers median, quantile, distinct, top_k and heavy_hitters."
+                    f"{aggregate.function}() of query {query.name!r} cannot run within memory=: it has no "
+                    "exact way to take a tuple out again in bounded memory. There are count, sum, mean, "
+                    "weighted_mean, geometric_mean, variance, stddev, min, max, median, quantile, distinct, "
+                    "top_k and heavy_hitters."
                 )
 
 
@@ -247,7 +241,8 @@ def assemble_spill(
     groupings = groupings_of(plan)
     feeds = feeds_of(plan)
     columns = tuple(dict.fromkeys(column for feed in feeds for column in feed.columns))
-    operator = SpillOperator(dict(plan.stream.types), columns, groupings)
+    texts = tuple(dict.fromkeys(column for feed in feeds for column in feed.texts))
+    operator = SpillOperator(dict(plan.stream.types), columns, groupings, texts)
     for i, shape in enumerate(shapes_of(plan, technique, block_bytes)):
         operator.lanes.append(Lane(shape, make(i, shape.layout)))
     for query in plan.queries:

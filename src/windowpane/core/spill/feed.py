@@ -30,7 +30,7 @@ from windowpane.core.spill.multisets import Coded
 LOW = np.int64(0xFFFFFFFF)
 LEAST, LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 ROLLED = (RowCount, ValidCount, IntSum, FloatSum, LogSum, WeightedSum, Moments, Min, Max, ValueCounts)
-"""The partials that can be rolled; value counts of numbers only."""
+"""The partials that can be rolled."""
 _SPLIT = 134217729.0
 
 
@@ -80,8 +80,8 @@ class Answers:
 
 
 def can_roll(partial: Partial) -> bool:
-    """Whether a partial can live here; texts do not go to disk."""
-    return isinstance(partial, ROLLED) and not (isinstance(partial, ValueCounts) and partial.text)
+    """Whether a partial can live here."""
+    return isinstance(partial, ROLLED)
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,12 @@ class Feed:
     def values(self) -> tuple[str, ...]:
         """The columns of which it is counted how often each value came."""
         return tuple(dict.fromkeys(p.column for p in self.layout if isinstance(p, ValueCounts)))
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Those of `values` that are text: their values are numbers of texts."""
+        texts = [p.column for p in self.layout if isinstance(p, ValueCounts) and p.text]
+        return tuple(dict.fromkeys(texts))
 
     @cached_property
     def largest(self) -> Bools:

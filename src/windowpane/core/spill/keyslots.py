@@ -1,4 +1,7 @@
-"""Keys as numbers that blocks on disk can hold: a number stays with its key until no row has it any more."""
+"""Keys and texts as numbers that blocks on disk can hold.
+
+A number stays with its key, or text, until no row has it any more.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from windowpane.core.keys import KeyIndex
 
 
 class KeySlots:
-    """A key index whose ids may be renumbered, and a number for each key that is not.
+    """A key index whose ids may be renumbered, and a number for each key that is not; a text is a key here.
 
     Numbers of forgotten keys are given to new keys, so they are at most as many as keys were in use at once.
     """
@@ -25,6 +28,7 @@ class KeySlots:
         self.slot_of: Small = np.zeros(0, np.int32)
         self.id_of: Ints = np.zeros(0, np.int64)
         self._free: list[int] = []
+        self._in_use = 0
 
     def __len__(self) -> int:
         """One more than the largest number given so far."""
@@ -50,9 +54,14 @@ class KeySlots:
             self.id_of[given] = fresh
         return self.slot_of[ids]
 
+    def crowded(self, most_live: int) -> bool:
+        """Whether to look which keys are in use: they doubled since, or at most so many can be: few."""
+        return len(self.index) > 2 * min(self._in_use, most_live) + SPARE
+
     def forget(self, live: Bools) -> None:
         """Forget the keys whose numbers are not live, if they are most of all."""
-        if not self.index.names or 2 * int(live.sum()) + SPARE >= len(self.index):
+        self._in_use = int(live.sum())
+        if not self.index.names or 2 * self._in_use + SPARE >= len(self.index):
             return
         kept = live[self.slot_of]
         gone = self.slot_of[~kept]
@@ -69,6 +78,10 @@ class KeySlots:
     def ids(self, slots: Small) -> Ints:
         """The index's ids of keys by their numbers."""
         return self.id_of[slots]
+
+    def values(self, slots: Ints) -> pa.Array:
+        """The values of the first key column, by numbers."""
+        return self.index.values(self.id_of[slots])[0]
 
     def arrays(self) -> dict[str, Ints]:
         """The numbers, for a checkpoint."""

@@ -123,6 +123,13 @@ class Lane:
             local = 0
         return [slider.sums[local] for slider in self.sliders if local in slider.sums]
 
+    def values_of(self, column: str) -> Iterator[Ints]:
+        """The values of a column in each window that keeps them, by key and sorted: some more than once."""
+        for slider in self.sliders:
+            for sums in slider.sums.values():
+                if sums.values is not None and column in sums.feed.values:
+                    yield sums.values.columns[sums.feed.values.index(column)].values
+
     @property
     def open_slices(self) -> OpenSlices:
         """Slices that wait for the punctuation."""

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from windowpane.core.arrays import Bools, Column, Ints, Tuples
 from windowpane.core.columns import flat, is_text, read_column, valid_mask
-from windowpane.core.forgetting import SPARE
 from windowpane.core.operator import QueryEntry
 from windowpane.core.ordered_lane import tuple_bytes
 from windowpane.core.results import Lowering, window_column
@@ -39,16 +38,23 @@ class SpillOperator:
     """Runs lanes over stores."""
 
     def __init__(
-        self, types: Mapping[str, pa.DataType], columns: Sequence[str], groupings: Sequence[tuple[str, ...]]
+        self,
+        types: Mapping[str, pa.DataType],
+        columns: Sequence[str],
+        groupings: Sequence[tuple[str, ...]],
+        texts: Sequence[str] = (),
     ) -> None:
-        """`columns` are those that aggregates read; `groupings` the key columns of each grouping."""
+        """`columns` are those that aggregates read, `texts` those of them whose texts are told apart.
+
+        `groupings` are the key columns of each grouping.
+        """
         self.types, self.columns, self.groupings = dict(types), tuple(columns), tuple(groupings)
         self.keys = [KeySlots(names, [self.types[name] for name in names]) for names in groupings]
+        self.texts = {name: KeySlots((name,), [self.types[name]]) for name in texts}
         self.lanes: list[Lane] = []
         self.wanted: list[Wanted] = []
         self.queries: list[QueryEntry] = []
         self.pending: tuple[Piece[Tuples], ...] = ()
-        self._in_use = [0] * len(self.keys)
 
     def take(
         self,
@@ -95,8 +101,11 @@ class SpillOperator:
         columns = {}
         for name in self.columns:
             if is_text(self.types[name]):
-                # of text only nulls count here
-                columns[name] = Column(np.zeros(len(time), np.int64), valid_mask(flat(batch.column(name))))
+                # of texts that are not told apart only nulls count
+                array, numbers = flat(batch.column(name)), np.zeros(len(time), np.int64)
+                if name in self.texts:
+                    numbers = self.texts[name].encode([array], len(time)).astype(np.int64)
+                columns[name] = Column(numbers, valid_mask(array))
             else:
                 columns[name] = read_column(batch.column(name), name)
         for g, names in enumerate(self.groupings):
@@ -151,18 +160,23 @@ class SpillOperator:
         columns.append(window_column(answered.start, answered.end, lowering.point))
         if lowering.many:
             columns.append(pa.array(np.full(n, lowering.definitions.index(wanted.number)), pa.int32()))
-        columns += [a.lower(tuple(states[p] for p in a.partials), _no_text) for a in query.aggregates]
+        columns += [a.lower(tuple(states[p] for p in a.partials), self._texts) for a in query.aggregates]
         columns.append(pa.array(np.zeros(n, np.int32)))
         kinds = [(name, keys[name].type) for name in query.grouping]
         return pa.Table.from_arrays(columns, schema=lowering.schema(kinds))
 
     def _forget(self) -> None:
-        for g, slots in enumerate(self.keys):
-            # looked up when keys doubled since, or when they are surely most: rows became few
-            if len(slots.index) > 2 * min(self._in_use[g], self._most_live(g)) + SPARE:
-                live = self._live(g)
-                self._in_use[g] = int(live.sum())
+        for name, slots in self.texts.items():
+            held = [values for lane in self.lanes for values in lane.values_of(name)]
+            if slots.crowded(sum(map(len, held)) + sum(map(len, self.pending))):
+                held += [piece.rows.columns[name].values[piece.first :] for piece in self.pending]
+                live = np.zeros(len(slots), np.bool_)
+                for numbers in held:
+                    live[numbers] = True
                 slots.forget(live)
+        for g, slots in enumerate(self.keys):
+            if slots.crowded(self._most_live(g)):
+                slots.forget(self._live(g))
                 for lane in self.lanes:
                     for sums in lane.sums_of(g):
                         sums.shrink(len(slots))
@@ -187,12 +201,15 @@ class SpillOperator:
                 live |= sums.holds(len(live))
         return live
 
+    def _texts(self, column: str, numbers: Ints) -> pa.Array:
+        return self.texts[column].values(numbers)
+
     @property
     def sums_bytes(self) -> int:
-        """Memory of sums, keys and tuples that wait: everything but the blocks of the stores."""
+        """Memory of sums, keys, texts and tuples that wait: everything but the blocks of the stores."""
         return (
             sum(lane.nbytes for lane in self.lanes)
-            + sum(slots.nbytes for slots in self.keys)
+            + sum(slots.nbytes for slots in (*self.keys, *self.texts.values()))
             + sum(tuple_bytes(piece.rows) for piece in self.pending)
         )
 
@@ -200,7 +217,3 @@ class SpillOperator:
     def nbytes(self) -> int:
         """Memory held by all state."""
         return self.sums_bytes + sum(lane.store.memory_bytes for lane in self.lanes)
-
-
-def _no_text(column: str, ids: Ints) -> pa.Array:
-    raise TypeError(f"no aggregate over a store keeps texts, but {column!r} was asked for {len(ids)}")

@@ -81,9 +81,17 @@ class TupleShape:
 
     @cached_property
     def _stored(self) -> dict[str, npt.DTypeLike]:
-        """The columns whose values are kept, with their types on disk; of text only nulls count."""
+        """The columns whose values are kept, with their types on disk.
+
+        A text is its number, where texts are told apart; elsewhere only nulls count.
+        """
         types = dict(self.types)
-        return {name: stored_type(name, types[name]) for name in self.columns if not is_text(types[name])}
+        texts = {name for feed in self.feeds for name in feed.texts}
+        return {
+            name: np.int32 if name in texts else stored_type(name, types[name])
+            for name in self.columns
+            if name in texts or not is_text(types[name])
+        }
 
     @cached_property
     def layout(self) -> BlockLayout:

@@ -13,6 +13,7 @@ from windowpane.core.arrays import Values
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.spill.feed import Answers
+from windowpane.core.spill.keyslots import KeySlots
 from windowpane.core.spill.lane import Lane, Slider, Span
 from windowpane.core.spill.operator import SpillOperator
 from windowpane.core.spill.rolling import Rolling
@@ -33,16 +34,22 @@ def write_operator(operator: SpillOperator | None) -> Blocks:
     if operator is None:
         return blocks
     lanes = [_write_lane(i, lane, blocks) for i, lane in enumerate(operator.lanes)]
-    for g, slots in enumerate(operator.keys):
+    for prefix, slots in _numbered(operator).items():
         for name, array in slots.arrays().items():
-            blocks.add(f"keys {g} {name}", codec.write_table({name: array}))
+            blocks.add(f"{prefix} {name}", codec.write_table({name: array}))
         for name, block in slots.index.blocks().items():
-            blocks.add(f"keys {g} values {name}", codec.seal(block))
+            blocks.add(f"{prefix} values {name}", codec.seal(block))
     for at, piece in enumerate(operator.pending):
         blocks.add(f"pending {at}", codec.write_tuples(piece.rows))
     pending = [piece.first for piece in operator.pending]
     blocks.add(MANIFEST, codec.write_json({"lanes": lanes, "pending": pending, "digests": blocks.digests}))
     return blocks
+
+
+def _numbered(operator: SpillOperator) -> dict[str, KeySlots]:
+    """Keys and texts, by what their blocks are called."""
+    keys = {f"keys {g}": slots for g, slots in enumerate(operator.keys)}
+    return keys | {f"texts {at}": slots for at, slots in enumerate(operator.texts.values())}
 
 
 def _write_lane(i: int, lane: Lane, blocks: Blocks) -> dict[str, Any]:
@@ -106,12 +113,12 @@ def read_operator(blocks: Mapping[str, bytes], build: Callable[[], SpillOperator
             )
         for each in stored["sliders"]:
             lane.sliders.append(_read_slider(i, lane, each, blocks))
-    for g, slots in enumerate(operator.keys):
-        arrays = {name: _array(blocks, f"keys {g} {name}", name) for name in ("slot_of", "id_of")}
+    for prefix, slots in _numbered(operator).items():
+        arrays = {name: _array(blocks, f"{prefix} {name}", name) for name in ("slot_of", "id_of")}
         values = {
-            name.removeprefix(f"keys {g} values "): bytes(codec.unseal(name, block))
+            name.removeprefix(f"{prefix} values "): bytes(codec.unseal(name, block))
             for name, block in blocks.items()
-            if name.startswith(f"keys {g} values ")
+            if name.startswith(f"{prefix} values ")
         }
         types = [operator.types[name] for name in slots.index.names]
         slots.restore(arrays, KeyIndex.restore(slots.index.names, types, values))
