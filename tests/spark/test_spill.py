@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windowpane as wp
+from tests.property.strategies import for_each
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.errors import BadQuery, BadState
 from windowpane.spark.bucket import Received, Work
@@ -72,6 +73,7 @@ def test_the_answers_are_those_in_memory_wherever_the_bucket_goes_on(restarts, t
 @pytest.mark.parametrize(
     "window", [wp.sliding("20 s", "5 s"), wp.per_row("20 s"), wp.per_row("20 s").per()], ids=str
 )
+@for_each
 @given(restarts=st.sets(st.integers(0, 8)), cut=st.integers(100, 700))
 def test_values_go_on_with_the_bucket(window, restarts, cut):
     follow(asked_of(None, window, VALUES), Budget(400_000, 1024, 3), restarts, cut)
