@@ -25,6 +25,7 @@ from windowpane.plan.nodes import Stream
 from windowpane.spark.envelope import SEEN, read_batches, tagged
 from windowpane.spark.fold import read_slices
 from windowpane.spark.parts import Part
+from windowpane.spark.plain import Plain
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen, flagged
 from windowpane.values.punctuation import marker_of
@@ -72,13 +73,19 @@ class Received:
 class Work:
     """What a bucket does: its parts, and the outputs besides answers (LATE, REJECTS) that are wanted.
 
-    `judge` is the part whose rule says which rows are late, where there are no parts.
+    `judge` is the part whose rule says which rows are late, where there are no parts. With `plain`, the rows
+    of the only output are given as they are, and else all outputs as payloads.
     """
 
     stream: Stream
     parts: tuple[Part, ...]
     judge: Part
     strays: tuple[str, ...] = ()
+    plain: Plain | None = None
+
+    def given(self, tables: Mapping[str, list[pa.Table]], notes: Mapping[str, int]) -> pd.DataFrame:
+        """The outputs of one bucket in one micro-batch as a frame, with notes in a row of their own."""
+        return tagged(tables, notes) if self.plain is None else self.plain.frame(tables, notes)
 
 
 class Bucket:
@@ -87,7 +94,7 @@ class Bucket:
     reusable = True
 
     def __init__(self, work: Work) -> None:
-        self.stream, self.parts, self.strays, self._judge = work.stream, work.parts, work.strays, work.judge
+        self.stream, self.parts, self.strays, self._work = work.stream, work.parts, work.strays, work
         self.operators: list[Operator] = [part.operator() for part in self.parts]
         self.progress = Progress(self.stream)
 
@@ -112,13 +119,13 @@ class Bucket:
         return found
 
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
-        """Take a micro-batch in; its outputs as a tagged frame, with notes on rows, state and bound."""
+        """Take a micro-batch in; its outputs as a frame, with notes on rows, state and bound."""
         tables, counts = self.step(received, end=end)
         answers = rows_in(tables, self.strays)
         bound = int(ALWAYS) if end else self.progress.bound
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
         notes["high"] = self.progress.high
-        return tagged(tables, notes)
+        return self._work.given(tables, notes)
 
     @property
     def nbytes(self) -> int:
@@ -133,7 +140,9 @@ class Bucket:
         bound = int(ALWAYS) if end else self.progress.bound
         counts = unsent(received.seen, limit)
         # Where slices are sent, a row is late by the slices of its part: here, if any part leaves it out.
-        cutoff, judge = max((part.cutoff(before), -i) for i, part in enumerate(self.parts or (self._judge,)))
+        cutoff, judge = max(
+            (part.cutoff(before), -i) for i, part in enumerate(self.parts or (self._work.judge,))
+        )
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
             early = any(query.emit == "update" for query in part.plan.queries)

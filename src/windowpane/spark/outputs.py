@@ -34,7 +34,8 @@ def tagged_ddl(notes: Sequence[str]) -> str:
     return ", ".join(["output string", "payload binary", *(f"{name} bigint" for name in notes)])
 
 
-TAGGED_DDL = tagged_ddl((*SUMMED, *LARGEST))
+NOTES = (*SUMMED, *LARGEST)
+TAGGED_DDL = tagged_ddl(NOTES)
 
 
 def observed(

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from windowpane.spark.stored import Program
+
+# Types and not texts, for which every task would ask the JVM twice.
+_NAME = StructType().add("name", StringType())
+_SLOT = StructType().add("lane", IntegerType()).add("slot", IntegerType())
+_BYTES = StructType().add("bytes", BinaryType())
 
 
 def processor(program: Program, token: str) -> StatefulProcessor:
@@ -28,9 +34,9 @@ def processor(program: Program, token: str) -> StatefulProcessor:
 
         def init(self, handle: StatefulProcessorHandle) -> None:
             """Spark calls this once per task. Few states: each costs several milliseconds in every task."""
-            blocks = handle.getMapState("blocks", "name string", "bytes binary")
+            blocks = handle.getMapState("blocks", _NAME, _BYTES)
             # blocks that are too many to be held at once, read one by one
-            pages = handle.getMapState("pages", "lane int, slot int", "bytes binary") if paged else None
+            pages = handle.getMapState("pages", _SLOT, _BYTES) if paged else None
             self._maps = (blocks, pages)
 
         def handleInputRows(  # noqa: N802 - Spark's name

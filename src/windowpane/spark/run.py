@@ -20,9 +20,10 @@ from windowpane.query import RUNTIMES, Query, Source, together
 from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
-from windowpane.spark.outputs import FOR_ANOTHER, OVER_ANSWERS, TAGGED_DDL, Outputs, observed, output
+from windowpane.spark.outputs import FOR_ANOTHER, NOTES, OVER_ANSWERS, TAGGED_DDL, Outputs, observed, output
 from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
+from windowpane.spark.plain import Plain, plain, plain_type
 from windowpane.spark.processor import processor
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.spill import SpillProgram
@@ -40,7 +41,10 @@ ANSWERS = "answers"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a run: how many buckets, a control folder, and which outputs, of which query."""
+    """What is wanted of a run: how many buckets, a control folder, and which outputs, of which query.
+
+    `columns` are those of the frame that comes out: of tagged payloads, or of the one output that is `plain`.
+    """
 
     buckets: int | None = None
     control: str | Path | None = None
@@ -48,6 +52,8 @@ class Wanted:
     answers: bool = True
     strays: tuple[str, ...] = ()
     for_another: bool = False
+    plain: Plain | None = None
+    columns: StructType | str = TAGGED_DDL
 
     def __post_init__(self) -> None:
         given: object = self.buckets
@@ -111,9 +117,14 @@ def to_spark(
         raise BadQuery(f"to_spark({what!r}): there is no such output. Use 'answers', 'late' or 'rejects'.")
     strays = () if what == ANSWERS else (what,)
     wanted = Wanted(buckets, control, memory, what == ANSWERS, strays)
-    frame = tagged_frame(query.plan, query.source, wanted)
     name = query.node.name if what == ANSWERS else what
-    return output(frame, name, _schemas(frame.sparkSession, query.plan, strays)[name])
+    arrow = _arrow_schemas(query.plan, strays)[name]
+    schema = _spark_schema(_session_of(query.source), arrow)
+    simple = plain(name, arrow)
+    if simple is None:
+        return output(tagged_frame(query.plan, query.source, wanted), name, schema)
+    wanted = replace(wanted, plain=simple, columns=plain_type(schema, NOTES))
+    return simple.opened(tagged_frame(query.plan, query.source, wanted), schema, NOTES[0])
 
 
 def all_to_spark(
@@ -132,15 +143,16 @@ def all_to_spark(
         if query.name in strays:
             raise BadQuery(f"a query has the name of the output {query.name!r}. Name it anew.")
     frame = tagged_frame(plan, source, Wanted(buckets, control, memory, strays=strays))
-    return Outputs(frame, _schemas(frame.sparkSession, plan, strays))
+    schemas = _arrow_schemas(plan, strays)
+    return Outputs(frame, {name: _spark_schema(frame.sparkSession, kind) for name, kind in schemas.items()})
 
 
 def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
-    """The outputs of one pass over the source, as tagged payloads."""
+    """The outputs of one pass over the source, as tagged payloads or, of one that is plain, as rows."""
     rows, read = _rows_of(source, wanted)
     session = rows.sparkSession
     judge, *_ = parts = parts_of(plan) if wanted.memory is None else (one_part(plan),)
-    work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays)
+    work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays, wanted.plain)
     count = wanted.buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     alone = not wanted.strays and not any(part.keys for part in parts)
     labels = bucket_labels(session, 1 if alone else count)
@@ -154,7 +166,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     if not rows.isStreaming:
         if wanted.memory is not None:
             raise BadQuery("memory= is for streams: a batch job takes each bucket's rows in at once.")
-        return packed.groupBy("bucket").applyInPandas(_whole(work), TAGGED_DDL)
+        return packed.groupBy("bucket").applyInPandas(_whole(work), wanted.columns)
     if isinstance(plan.stream.policy, Heartbeat):
         packed = packed.union(by_clock(session, labels))
     if wanted.control is not None and read is None:  # else it comes with the answers of the first query
@@ -165,7 +177,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     if wanted.memory is not None and wanted.answers:
         program = SpillProgram(work, budget_of(wanted.memory), packer.sharing())
     run = processor(program, token)
-    answers = packed.groupBy("bucket").transformWithStateInPandas(run, TAGGED_DDL, "append", "none")
+    answers = packed.groupBy("bucket").transformWithStateInPandas(run, wanted.columns, "append", "none")
     place = OVER_ANSWERS * (read is not None) + FOR_ANOTHER * wanted.for_another
     return observed(answers, token[:8] + place)
 
@@ -216,13 +228,24 @@ def _whole(work: Work) -> Callable[[Any], Any]:
     return run
 
 
-def _schemas(session: SparkSession, plan: Plan, strays: Sequence[str]) -> dict[str, StructType]:
-    """The Spark schema of each output."""
+def _session_of(source: Source) -> SparkSession:
+    """The session of the frame that a stream reads in the end."""
+    while source.upstream is not None:
+        source = source.upstream.source
+    session: SparkSession = source.foreign.sparkSession
+    return session
+
+
+def _arrow_schemas(plan: Plan, strays: Sequence[str]) -> dict[str, pa.Schema]:
+    """The columns of each output."""
     rows = pa.schema(list(plan.stream.types))
     other = {LATE: rows, REJECTS: rows.append(pa.field("reason", pa.string()))}
     arrow = {name: schema for part in parts_of(plan) for name, schema in part.operator().schemas().items()}
-    arrow |= {name: other[name] for name in strays}
-    return {name: session.createDataFrame(schema.empty_table()).schema for name, schema in arrow.items()}
+    return arrow | {name: other[name] for name in strays}
+
+
+def _spark_schema(session: SparkSession, schema: pa.Schema) -> StructType:
+    return session.createDataFrame(schema.empty_table()).schema
 
 
 _labels: dict[int, tuple[int, ...]] = {}

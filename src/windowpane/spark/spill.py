@@ -39,7 +39,6 @@ from windowpane.planner.spill import (
     spans_of,
 )
 from windowpane.spark.bucket import Received, Sorted, Work, rows_in, sort_strays, unsent
-from windowpane.spark.envelope import tagged
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen
 from windowpane.values.sizes import Budget
@@ -165,7 +164,7 @@ class SpillBucket:
         answers = rows_in(tables, self._work.strays)
         notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
         notes["high"] = self._progress.high
-        return tagged(tables, notes)
+        return self._work.given(tables, notes)
 
     def blocks(self) -> Blocks:
         """Sums, keys and waiting tuples; blocks of the stores go to their places."""

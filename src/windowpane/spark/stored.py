@@ -22,6 +22,8 @@ from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
 
 FORMAT = 3
+_MOST_ROWS = 1 << 16
+"""Rows that are handed to Spark at once."""
 _HEADER = ("",)
 
 
@@ -95,7 +97,9 @@ def handled(
     if token not in _PROGRAMS:
         _PROGRAMS[token] = pickle.loads(packed)  # noqa: S301 - the driver packed it
     stored = _Stored(_PROGRAMS[token], token, maps)
-    yield stored.step(key, received)
+    answers = stored.step(key, received)
+    for at in range(0, len(answers), _MOST_ROWS):
+        yield answers.iloc[at : at + _MOST_ROWS]
     settled()
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import gc
-from itertools import count
 
 from pyspark import TaskContext
 
-_TASKS = count(1)
-_LEARNING = 3
-"""Tasks after which all modules are imported and all kernels loaded, about."""
+_MANY = 10_000
+"""Objects that are a worker's modules and kernels, rather than those of a task."""
 
 
 def settled() -> None:
-    """The work of a task is done: let what the first tasks loaded be no more looked at for garbage.
+    """The work of a task is done: let what it loaded for good be no more looked at for garbage.
 
     A worker collects garbage after every task, and would go through all objects of all modules each time,
-    which takes longer than the work itself: 50 to 100 ms.
+    which takes longer than the work itself: 50 to 100 ms. What is frozen is still freed, unless in a cycle.
     """
-    if next(_TASKS) <= _LEARNING:
+    if len(gc.get_objects()) > _MANY:
         gc.collect()
         gc.freeze()
 
