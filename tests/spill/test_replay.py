@@ -15,7 +15,9 @@ from windowpane.core.spill.multisets import Multisets, Read
 from windowpane.values.sizes import Budget
 
 events = st.lists(
-    st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(-3, 3)), st.integers(0, 2)), max_size=25
+    st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(-3, 3)), st.integers(0, 2)),
+    min_size=4,
+    max_size=25,
 )
 
 
@@ -30,7 +32,7 @@ def by_count(runs):
 @given(
     steps=st.lists(events, min_size=1, max_size=3),
     size=st.integers(1, 6),
-    asked=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), max_size=20),
+    asked=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), min_size=3, max_size=20),
     most=st.integers(1, 4),
     share=st.sampled_from([0.0, 0.3, 0.5]),
 )
@@ -49,7 +51,7 @@ def test_each_answer_is_that_of_a_new_count(steps, size, asked, most, share):
         every = queue + came
         edge = int(low[-1]) if len(low) else -100
         queue, gone = [row for row in every if row[0] >= edge], [row for row in every if row[0] < edge]
-        reads = sorted((at, key) for key, at in asked if at < len(high))
+        reads = sorted((at % len(high), key) for key, at in asked if len(high))
         point, of = (np.array([read[i] for read in reads], np.int64) for i in (0, 1))
         (replay,) = sets.follow(moved(came), moved(gone), 4, Read(high, low, point, of.astype(np.int32)))
         kinds, (lower, upper, part) = replay.distinct(), replay.quantiles(shares)

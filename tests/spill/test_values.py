@@ -167,5 +167,7 @@ def test_the_choice_says_why():
     assert not always_fits(query.plan, Budget(10**9))
     told = query.explain("64 MB", rate=10)
     assert "2LA     keeps no values" in told
-    assert "and 16 B for each distinct value of a key in a window" in told
+    assert "and 16 B for each distinct value of a key in a window\n" in told
     assert "choose  1W  because slices of a fixed width cannot hold all values" in told
+    of_texts = stream().window(wp.per_row(10)).agg(kinds=wp.distinct("s"))
+    assert "of a key in a window, and the texts\n" in of_texts.explain("64 MB", rate=10)

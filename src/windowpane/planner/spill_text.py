@@ -9,6 +9,7 @@ from windowpane.planner.spill import (
     Seen,
     SpillChoice,
     choose,
+    feeds_of,
     groupings_of,
     keeps_values,
     need_spillable,
@@ -38,6 +39,8 @@ def explain_choice(plan: Plan, budget: Budget, choice: SpillChoice, seen: Seen) 
     if choice.two_level is not None:
         two = _bytes(choice.two_level)
     more = ", and 16 B for each distinct value of a key in a window" if values else ""
+    if any(feed.texts for feed in feeds_of(plan)):
+        more += ", and the texts"
     measured = pa.types.is_integer(plan.stream.type(plan.stream.time))
     rate = (
         f"{seen.rate:,.6g} tuples per {plan.stream.time}" if measured else f"{seen.rate * 1e6:,.6g} tuples/s"
