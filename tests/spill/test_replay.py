@@ -100,11 +100,15 @@ def asked_of(streamed):
     ]
 
 
+@pytest.mark.parametrize("ties", [1, 9, 60])
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 14])
-def test_windows_by_tuple_and_by_time_share_a_store(at_once, monkeypatch):
+def test_windows_by_tuple_and_by_time_share_a_store(at_once, ties, monkeypatch):
+    """Whatever is slid over at once, also while it grows with the values that are held."""
     for name in ("_FEW_ARRIVALS", "_MOST_ARRIVALS", "_MOST_EXPIRED"):
         monkeypatch.setattr(lane, name, at_once)
+    monkeypatch.setattr(lane, "_VALUES_PER_ROW", 2)
     table, found = rows(0, 600, kinds=40), []
+    table = table.set_column(0, "t", [table["t"].to_numpy() // ties])
     for memory in (None, Budget(10**6, block_bytes=512, blocks=8)):
         with wp.start(*asked_of(stream()), memory=memory) as runner:
             steps = [runner.push(table.slice(at, 130)) for at in range(0, 600, 130)] + [runner.close()]

@@ -212,10 +212,10 @@ class Lane:
         return max(1, _MOST_ANSWERS // max(1, *keys))
 
     def _add(self, slider: Slider, columns: Columns, a: int, upto: int) -> int:
-        """Add rows from `a` on, as long as they are before `upto`; where it ended."""
+        """Add the rows from `a` to `upto`, if any; where it ended."""
         none = np.empty(0, np.int64)
         while a < upto:
-            end = min(len(columns[0]), a + self._at_once(slider))
+            end = min(upto, a + self._at_once(slider))
             flows = self.shape.flows(tuple(column[a:end] for column in columns), slider.sums)
             for g, sums in slider.sums.items():
                 sums.slide(flows[g], flows[g].part(0, 0), none, none, Found(sums.feed, 0))
