@@ -9,6 +9,7 @@ import pytest
 import windowpane as wp
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.spark import counts_of
+from windowpane.spark.outputs import NOTES
 from windowpane.spark.plain import plain
 
 COLUMNS = """ts timestamp, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
@@ -23,6 +24,7 @@ FULL = (
         dt.timedelta(days=-3, microseconds=7),
     ),
 )
+NOTED = {name: 10 + i for i, name in enumerate(reversed(NOTES))}
 PAIRS = [(1, (NOON, "x")), (None, (None, None)), (2, None), None]
 
 
@@ -102,7 +104,7 @@ def test_what_may_not_be_null_or_is_of_another_unit_goes_as_payloads():
 def test_nulls_of_structs_stay_apart_from_structs_of_nulls():
     kind = pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))])
     table = pa.table({"s": pa.array([None, {"a": 1, "b": None}, {"a": None, "b": {"c": "x"}}, {}], kind)})
-    frame = plain("query", table.schema).frame({"query": [table.slice(1), table.slice(0, 1)]}, {"answers": 4})
+    frame = plain("query", table.schema).frame({"query": [table.slice(1), table.slice(0, 1)]}, NOTED)
     assert frame["c0"].tolist()[:4] == [True, True, True, False]
     assert frame["c2"].tolist()[:4] == [False, True, False, False]
     assert [
@@ -110,4 +112,6 @@ def test_nulls_of_structs_stay_apart_from_structs_of_nulls():
     ] == [
         *(None, "x", None, None, None),
     ]
-    assert frame["answers"].isna().tolist() == [True] * 4 + [False]
+    assert frame["notes"].isna().tolist() == [True] * 4 + [False]
+    told = {"observedMetrics": {"windowpane x": {",".join(NOTES): [frame["notes"].iloc[-1]] * 2}}}
+    assert counts_of(told) == {name: n if name in ("bound", "high") else 2 * n for name, n in NOTED.items()}

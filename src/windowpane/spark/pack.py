@@ -19,7 +19,7 @@ from windowpane.spark.seen import Seen, Watch
 from windowpane.spark.worker import settled, this_task
 
 _ROWS = 1 << 17
-"""Rows handled at once: Spark's own batches of 10,000 are gathered up to this."""
+"""Rows handled at once: Spark's own batches are gathered up to this, unless they are as large already."""
 Reader = Callable[[Iterable[pa.RecordBatch], Seen], Iterator[pa.RecordBatch]]
 
 
@@ -106,7 +106,11 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held.append(batch)
             rows += batch.num_rows
         if rows >= _ROWS:
-            yield pa.concat_batches(held)
+            yield _joined(held)
             held, rows = [], 0
     if held:
-        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+        yield _joined(held)
+
+
+def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return held[0] if len(held) == 1 else pa.concat_batches(held)

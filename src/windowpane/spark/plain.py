@@ -7,7 +7,7 @@ Outputs with lists go as payloads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,7 +15,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
-from pyspark.sql.types import BooleanType, DataType, LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, StringType, StructField, StructType
+
+from windowpane.spark.outputs import NOTES, TEXT
 
 _TYPES = frozenset(
     [
@@ -38,14 +40,15 @@ class Plain:
         table = pa.concat_tables(found) if found else self.schema.empty_table()
         columns = [leaf for column in table.columns for leaf in _leaves(column.combine_chunks())]
         rows = {f"c{i}": _with(leaf, None) for i, leaf in enumerate(columns)}
-        blank = pa.nulls(table.num_rows, pa.int64())
-        return pd.DataFrame(rows | {name: _with(blank, value) for name, value in notes.items()})
+        text = ",".join(str(notes[name]) for name in NOTES)
+        rows[TEXT] = _with(pa.nulls(table.num_rows, pa.string()), text)
+        return pd.DataFrame(rows, copy=False)
 
-    def opened(self, frame: DataFrame, schema: StructType, note: str) -> DataFrame:
+    def opened(self, frame: DataFrame, schema: StructType) -> DataFrame:
         """The rows of the output in a frame of rows and notes, with the output's own columns."""
         names = _names()
         columns = [_column(field.dataType, names).alias(field.name) for field in schema.fields]
-        return frame.where(F.col(note).isNull()).select(*columns)
+        return frame.where(F.col(TEXT).isNull()).select(*columns)
 
 
 def plain(name: str, schema: pa.Schema) -> Plain | None:
@@ -53,12 +56,11 @@ def plain(name: str, schema: pa.Schema) -> Plain | None:
     return Plain(name, schema) if all(_is_plain(field) for field in schema) else None
 
 
-def plain_type(schema: StructType, notes: Sequence[str]) -> StructType:
+def plain_type(schema: StructType) -> StructType:
     """The columns of a frame of plain rows and notes."""
     names = _names()
     kinds = [kind for field in schema.fields for kind in _kinds(field.dataType)]
-    columns = [StructField(next(names), kind) for kind in kinds]
-    return StructType([*columns, *(StructField(name, LongType()) for name in notes)])
+    return StructType([*(StructField(next(names), kind) for kind in kinds), StructField(TEXT, StringType())])
 
 
 def _is_plain(field: pa.Field) -> bool:
@@ -106,7 +108,7 @@ def _names() -> Iterator[str]:
     return (f"c{i}" for i in count())
 
 
-def _with(array: pa.Array, last: int | None) -> pd.Series:
+def _with(array: pa.Array, last: str | None) -> pd.arrays.ArrowExtensionArray:
     """A column with one more row; as Arrow, which PySpark hands on without a look at each value."""
     whole = pa.concat_arrays([array, pa.array([last], array.type)])
-    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([whole])), copy=False)
+    return pd.arrays.ArrowExtensionArray(pa.chunked_array([whole]))

@@ -20,7 +20,15 @@ from windowpane.query import RUNTIMES, Query, Source, together
 from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
-from windowpane.spark.outputs import FOR_ANOTHER, NOTES, OVER_ANSWERS, TAGGED_DDL, Outputs, observed, output
+from windowpane.spark.outputs import (
+    FOR_ANOTHER,
+    OVER_ANSWERS,
+    TAGGED_DDL,
+    Outputs,
+    observed,
+    observed_texts,
+    output,
+)
 from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
 from windowpane.spark.plain import Plain, plain, plain_type
@@ -123,8 +131,8 @@ def to_spark(
     simple = plain(name, arrow)
     if simple is None:
         return output(tagged_frame(query.plan, query.source, wanted), name, schema)
-    wanted = replace(wanted, plain=simple, columns=plain_type(schema, NOTES))
-    return simple.opened(tagged_frame(query.plan, query.source, wanted), schema, NOTES[0])
+    wanted = replace(wanted, plain=simple, columns=plain_type(schema))
+    return simple.opened(tagged_frame(query.plan, query.source, wanted), schema)
 
 
 def all_to_spark(
@@ -179,7 +187,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     run = processor(program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(run, wanted.columns, "append", "none")
     place = OVER_ANSWERS * (read is not None) + FOR_ANOTHER * wanted.for_another
-    return observed(answers, token[:8] + place)
+    return (observed if wanted.plain is None else observed_texts)(answers, token[:8] + place)
 
 
 def _handed(rows: DataFrame, columns: Sequence[str], packer: Packer) -> tuple[DataFrame, Packer]:

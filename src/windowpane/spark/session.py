@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # else the size of the Arrow batch is computed anew for every row that is sent to Python
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
 }
 """What a session needs (the state store), and what makes it faster, for `SparkSession.builder.config`."""
 DEFAULTS = {

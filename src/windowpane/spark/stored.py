@@ -71,11 +71,12 @@ class Program(Protocol):
 
 @dataclass
 class Recent:
-    """A bucket that this worker had: the newest header it knows, the blocks' digests, and when that was."""
+    """A bucket that this worker had: the newest header, digests and version it knows, and when that was."""
 
     header: bytes
     bucket: Stateful
     digests: dict[str, str]
+    version: int
     used: float
 
 
@@ -98,8 +99,10 @@ def handled(
         _PROGRAMS[token] = pickle.loads(packed)  # noqa: S301 - the driver packed it
     stored = _Stored(_PROGRAMS[token], token, maps)
     answers = stored.step(key, received)
-    for at in range(0, len(answers), _MOST_ROWS):
-        yield answers.iloc[at : at + _MOST_ROWS]
+    if len(answers) <= _MOST_ROWS:
+        yield answers
+    else:
+        yield from (answers.iloc[at : at + _MOST_ROWS] for at in range(0, len(answers), _MOST_ROWS))
     settled()
 
 
@@ -122,10 +125,10 @@ class _Stored:
             return self._new(), {}, 0
         stored = bytes(found[0])
         recent = _RECENT.pop((self._token, key), None)
-        header = json.loads(stored)
         if recent is not None and recent.header == stored:
             recent.bucket.attach(self._pages)
-            return recent.bucket, recent.digests, int(header["version"])
+            return recent.bucket, recent.digests, recent.version
+        header = json.loads(stored)
         self._check(header)
         bucket = self._new()
         bucket.restore(header, self._stored(header["digests"], recent))
@@ -181,4 +184,4 @@ class _Stored:
             if len(_RECENT) < _MOST_RECENT and now - recent.used < _FORGOTTEN:
                 break
             del _RECENT[old]
-        _RECENT[self._token, key] = Recent(text, bucket, dict(blocks.digests), now)
+        _RECENT[self._token, key] = Recent(text, bucket, dict(blocks.digests), version, now)
