@@ -3,6 +3,10 @@
 CPU seconds are those of all processes: the driver, the JVM and its Python workers. Both engines first run
 over all data unmeasured, and each case over part of it, so that little is compiled or started while it is
 measured: the JVM compiles its hot code in the background for some time. Both have the same settings.
+
+Tumbling windows, where the two are close, are run over more micro-batches, and both engines in turns. A query
+of windowpane costs about a second once, when it starts: Spark then runs a Python process that asks what state
+there is, and which compiles all of PySpark. Over ten micro-batches that would be a tenth of the cost.
 """
 
 from __future__ import annotations
@@ -45,17 +49,26 @@ CASES: Mapping[str, tuple[tuple[int, int], ...]] = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: rows and files (micro-batches), and the rows for the slow built-in case."""
+    """How much is run: rows and files (micro-batches), and those of tumbling and slow cases."""
 
     rows: int
     files: int
+    tumbling_files: int
     slow_rows: int | None
     passes: int
     unmeasured: int
 
+    def size(self, case: str) -> tuple[int, int]:
+        """The rows and the micro-batches of a case."""
+        if case.endswith("slow"):
+            return self.slow_rows or 0, _SLOW_FILES
+        files = self.tumbling_files if case == _TUMBLING else self.files
+        return self.rows // self.files * files, files
 
-FULL = Scale(5_000_000, 10, 1_000_000, 3, 3)
-QUICK = Scale(500_000, 2, None, 1, 1)
+
+_TUMBLING, _SLOW_FILES = "60/60", 2
+FULL = Scale(5_000_000, 10, 30, 1_000_000, 3, 4)
+QUICK = Scale(500_000, 2, 2, None, 1, 1)
 
 
 @dataclass
@@ -88,31 +101,42 @@ class _Bench:
 
     def report(self) -> Report:
         scale = self._scale
-        whole = self._files("whole", scale.rows, scale.files)
+        whole = self._files("whole", *scale.size("60/1"))
         some = self._files("warm", scale.rows // scale.files, 1)
-        found: dict[tuple[str, str], Measured] = {}
-        plan: list[tuple[str, str, Path]] = [("windowpane", case, whole) for case in CASES]
-        plan += [("built-in", case, whole) for case in ("60/60", "60/1", "five")]
-        for i in range(scale.unmeasured):
-            self._progress(i, len(plan) + scale.unmeasured, "unmeasured")
-            for engine in STORES:
-                self._run(engine, "60/60", whole)
+        plan: list[tuple[str, str, Path]] = [
+            ("windowpane", case, whole) for case in CASES if case != _TUMBLING
+        ]
+        plan += [("built-in", case, whole) for case in ("60/1", "five")]
         if scale.slow_rows is not None:
-            slow = self._files("slow", scale.slow_rows, 2)
+            slow = self._files("slow", *scale.size("600/1 slow"))
             plan += [("windowpane", "600/1 slow", slow), ("built-in", "600/1 slow", slow)]
+        turns = scale.unmeasured + scale.passes
+        found = self._tumbling(turns, turns + len(plan))
         for i, (engine, case, folder) in enumerate(plan):
-            self._progress(i + scale.unmeasured, len(plan) + scale.unmeasured, f"{engine} {case}")
-            slow_one = engine == "built-in" and case != "60/60"
+            self._progress(turns + i, turns + len(plan), f"{engine} {case}")
             if not case.endswith("slow"):
                 self._run(engine, case, some)
-            passes = 1 if slow_one else scale.passes
+            passes = 1 if engine == "built-in" else scale.passes
             found[engine, case] = min(
                 (self._run(engine, case, folder) for _ in range(passes)), key=lambda m: m.cpu
             )
         return self._claims(found)
 
+    def _tumbling(self, turns: int, steps: int) -> dict[tuple[str, str], Measured]:
+        """Both engines over tumbling windows in turns, of which the first are not measured."""
+        rows, files = self._scale.size(_TUMBLING)
+        folder = self._files("tumbling", rows, files, SPAN_MS * files // self._scale.files)
+        found: dict[tuple[str, str], list[Measured]] = {(engine, _TUMBLING): [] for engine in STORES}
+        for turn in range(turns):
+            what = "unmeasured" if turn < self._scale.unmeasured else "both"
+            self._progress(turn, steps, f"{what} {_TUMBLING}")
+            for engine in STORES:
+                found[engine, _TUMBLING].append(self._run(engine, _TUMBLING, folder))
+        measured = {which: runs[self._scale.unmeasured :] for which, runs in found.items()}
+        return {which: min(runs, key=lambda m: m.cpu) for which, runs in measured.items()}
+
     def _claims(self, found: dict[tuple[str, str], Measured]) -> Report:
-        rows = []
+        rows: list[dict[str, str | int | float | bool | None]] = []
         for (engine, case), m in found.items():
             other = found.get(("built-in", case))
             same = None if other is None or engine == "built-in" else other.answers == m.answers
@@ -120,7 +144,8 @@ class _Bench:
                 {
                     "engine": engine,
                     "window": case.removesuffix(" slow"),
-                    "rows": self._scale.slow_rows if case.endswith("slow") else self._scale.rows,
+                    "rows": self._scale.size(case)[0],
+                    "micro_batches": self._scale.size(case)[1],
                     "answers": m.answers["answers"],
                     "cpu_s": round(m.cpu, 2),
                     "jvm_s": round(m.jvm, 2),
@@ -170,6 +195,7 @@ class _Bench:
             "keys": KEYS,
             "rows": scale.rows,
             "micro_batches": scale.files,
+            "tumbling_micro_batches": scale.tumbling_files,
             "delay_ms": DELAY_MS,
         }
 
@@ -208,12 +234,12 @@ class _Bench:
             }
         return total
 
-    def _files(self, name: str, rows: int, files: int) -> Path:
-        """Events of 100 keys over twenty minutes, a fifth of them up to two seconds late."""
+    def _files(self, name: str, rows: int, files: int, span: int = SPAN_MS) -> Path:
+        """Events of 100 keys over a span of time, a fifth of them up to two seconds late."""
         folder = self._folder / name
         folder.mkdir()
         rng = np.random.default_rng(7)
-        time_ = np.sort(rng.integers(0, SPAN_MS, rows))
+        time_ = np.sort(rng.integers(0, span, rows))
         behind = np.where(rng.random(rows) < 0.2, rng.random(rows) * DELAY_MS, 0)
         order = np.argsort(time_ + behind, kind="stable")
         stamps = pa.array((time_[order] + 1_700_000_000_000) * 1000).cast(pa.timestamp("us", tz="UTC"))
