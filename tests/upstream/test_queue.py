@@ -25,9 +25,17 @@ STEPS = st.lists(
 )
 
 
+def priced():
+    """A queue that knows that updates come at random, so that a service has a price."""
+    arrays = KeyQueue("freshest", cost=1.5).arrays()
+    arrays["habits"][habits.SEEN, habits.RANDOM] = 1.0
+    return KeyQueue.restore("freshest", arrays)
+
+
 def played(policy, steps, *, check=None, batches=True):
     """The keys and rows taken, in order."""
-    queue, now, row, taken = KeyQueue(policy, cost=1.5), 1.0, 0, []
+    queue = priced() if policy == "priced" else KeyQueue(policy, cost=1.5)
+    now, row, taken = 1.0, 0, []
     for ids, wait, count in steps:
         rows = np.arange(row, row + len(ids))
         row += len(ids)
@@ -43,7 +51,7 @@ def played(policy, steps, *, check=None, batches=True):
     return taken, queue, now
 
 
-@pytest.mark.parametrize("policy", UPDATE)
+@pytest.mark.parametrize("policy", [*UPDATE, "priced"])
 @given(steps=STEPS)
 def test_the_key_with_the_highest_rank_is_served(policy, steps):
     def check(queue, now):
@@ -60,17 +68,65 @@ def test_the_key_with_the_highest_rank_is_served(policy, steps):
     played(policy, steps, check=check)
 
 
-@pytest.mark.parametrize("policy", UPDATE)
+@given(steps=STEPS)
+def test_where_a_service_has_a_price_the_most_overdue_key_is_served(steps):
+    """From the definition: due is the wait at which w * w / 2 + w / rate, by cost, reaches the price."""
+    saved = []
+
+    def check(queue, now):
+        arrays, price = queue.arrays(), queue._queue.habits[habits.SEEN, habits.PRICE]
+        waiting, chosen = queue.waiting(), copy.deepcopy(queue).take(now, limit=1).ids
+        wait = now - arrays["first"][waiting]
+        gap = arrays["gaps"][waiting] / arrays["weight"][waiting]
+        each = 1.0 / arrays["weight"][waiting]
+        since = now - arrays["arrived"][waiting]
+
+        def worth(w):
+            """What serving after a wait of w saves, if the key is silent until then."""
+            return (w * w / 2 + w * (gap + each * (since + w - wait))) / 1.5
+
+        if len(waiting) and price > 0:
+            low, high = np.zeros(len(wait)), np.full(len(wait), 1e9)
+            for _ in range(120):
+                middle = (low + high) / 2
+                low, high = np.where(worth(middle) < price, [middle, high], [low, middle])
+            overdue = wait - low
+            assert overdue[waiting == chosen[0]] >= overdue.max() - 1e-6 * (1 + abs(overdue).max())
+        if len(waiting):
+            saved.append(worth(wait)[waiting == chosen[0]][0])
+        return queue
+
+    _, queue, _ = played("priced", steps, check=check)
+    known = queue._queue.habits[habits.SEEN]
+    assert known[habits.SERVES] == len(saved)
+    assert known[habits.MEAN] == pytest.approx(np.mean(saved) if saved else 0.0)
+
+
+def test_a_service_has_a_price_only_where_updates_come_at_random():
+    def price(pattern):
+        queue = KeyQueue("freshest", cost=2.0)
+        stream = arrivals(zipf(20, 0.6), 6_000, seed=3, pattern=pattern)
+        for at in range(0, 6_000, 2):
+            queue.enqueue(stream.ids[at : at + 2], stream.times[at : at + 2])
+            queue.take(stream.times[min(at + 1, len(stream.ids) - 1)], limit=1)
+        return queue._queue.habits[habits.SEEN, [habits.PRICE, habits.MEAN]]
+
+    in_use, mean = price("random")
+    assert 0.85 * mean / 1.3 < in_use < 0.85 * mean * 1.3
+    assert price("bursts")[0] == price("regular")[0] == 0.0
+
+
+@pytest.mark.parametrize("policy", [*UPDATE, "priced"])
 @given(steps=STEPS)
 def test_a_batch_is_as_good_as_one_update_after_the_other(policy, steps):
     assert played(policy, steps)[0] == played(policy, steps, batches=False)[0]
 
 
-@pytest.mark.parametrize("policy", UPDATE)
+@pytest.mark.parametrize("policy", [*UPDATE, "priced"])
 @given(steps=STEPS)
 def test_arrays_are_the_whole_state(policy, steps):
     def swap(queue, _now):
-        return KeyQueue.restore(policy, queue.arrays())
+        return KeyQueue.restore(queue.policy, queue.arrays())
 
     taken, queue, now = played(policy, steps)
     again, copy, _ = played(policy, steps, check=swap)
@@ -79,7 +135,7 @@ def test_arrays_are_the_whole_state(policy, steps):
     assert np.array_equal(copy.staleness(now + 1).application, queue.staleness(now + 1).application)
 
 
-@pytest.mark.parametrize("policy", UPDATE)
+@pytest.mark.parametrize("policy", [*UPDATE, "priced"])
 @given(steps=STEPS)
 def test_the_newest_row_of_each_key_is_served_and_none_is_lost(policy, steps):
     taken, queue, now = played(policy, steps)

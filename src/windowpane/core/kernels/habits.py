@@ -18,12 +18,19 @@ PIECES = 8
 EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 2.0), np.inf])
 """Where each piece of a silence ends."""
 COUNT, TOTAL, HAZARD, LEFT, SEEN = 0, 1, 2, 3, 4
-"""The rows of a table of habits: gaps counted, their sum, what follows; how many in all (first cell only)."""
+"""The rows of a table of habits: gaps counted, their sum, what follows; how many in all (first cell)."""
+RANDOM, MEAN, PRICE, SERVES, AGAIN = 1, 2, 3, 4, 5
+"""Further cells of the last row: 1 where the gaps are like those of updates at random; what services saved of
+late, on average; the price of a service that keys are ranked by, 0 where they are ranked without one; how
+many services there were, and from how many on the price may change."""
 FORGET = 1.0 / 256.0
 """How much of a key's past gaps one more update forgets."""
 _PRIOR = 32.0
 _EVERY = 256.0
 _MOST = 16_384.0
+_UNLIKE = 0.1
+_AT_RANDOM: Floats = -np.diff([1.0, *np.exp(-EDGES)])
+"""How many of the gaps between updates at random lie in each piece."""
 
 
 def new_habits() -> Floats:
@@ -68,6 +75,8 @@ def notice(habits: Floats, gap: float) -> None:
 def _conclude(habits: Floats) -> None:
     """Hazard and expected rest of a silence in each piece, from the gaps counted."""
     mean = habits[TOTAL].sum() / habits[COUNT].sum()
+    unlike = 0.5 * np.abs(habits[COUNT] / habits[COUNT].sum() - _AT_RANDOM).sum()
+    habits[SEEN, RANDOM] = 1.0 if unlike < _UNLIKE else 0.0
     longer, time = 0.0, 0.0
     for piece in range(PIECES - 1, -1, -1):
         begin = EDGES[piece - 1] if piece > 0 else 0.0

@@ -14,9 +14,26 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.habits import EDGES, HAZARD, LEFT, piece_of
+from windowpane.core.kernels.habits import (
+    AGAIN,
+    EDGES,
+    HAZARD,
+    LEFT,
+    MEAN,
+    PRICE,
+    RANDOM,
+    SEEN,
+    SERVES,
+    piece_of,
+)
 
 NOBODY = -1
+RECENT = 512.0
+"""How many services the mean of what they saved goes back."""
+PART = 0.85
+"""The price of a service, as a part of that mean: found by trial (docs/decisions/0015)."""
+STEP = 1.25
+"""The price in use is changed when it is off by more than this factor, as that ranks all keys anew."""
 
 
 RANKS = np.dtype(
@@ -74,6 +91,8 @@ def rank(ranks: Ranks, key: int, now: float) -> float:
 def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     """Rank a key by what its service saves, given how long it has been silent; until when that stands.
 
+    Where updates come at random the rank is another one: see `_overdue`.
+
     A key that is served after a wait of w and stays fresh for another g on average has, over a cycle, the
     staleness w * w / 2 in the time w + g. The rank is the price of a service at which serving now and serving
     a moment later cost the same: w * w * (1 / h - 1 / 2) + w * g / h, where h is the hazard of an update,
@@ -83,6 +102,9 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     gap = ranks.gap[key]
     if gap <= 0.0:
         return np.inf
+    if habits[SEEN, PRICE] > 0.0:
+        return _overdue(ranks, key, habits[SEEN, PRICE])
+    ranks.constant[key] = 0.0
     piece = piece_of((now - ranks.silent[key]) / gap)
     until: float = ranks.silent[key] + gap * EDGES[piece]
     while until <= now:  # rounding
@@ -98,6 +120,25 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     ranks.linear[key] = each * max(gap * ranks.seen[key] - (ranks.silent[key] - ranks.since[key]), 0.0)
     ranks.square[key] = each + max(share - 0.5 * price, 0.0)
     return until
+
+
+@kernel
+def _overdue(ranks: Ranks, key: int, price: float) -> float:
+    """Rank a key that updates at random by how long its service is overdue; that stands while it waits.
+
+    A service is due when what it saves for each unit of cost, w * w / 2 + w / rate, reaches the price.
+    Serving another key first costs the wait beyond that for as long as it takes, so the key with the most of
+    it for each unit of its own cost goes first.
+    """
+    # 1 / rate counts the silence so far, too: (gap * seen + silence) / seen.
+    each = 1.0 / ranks.seen[key]
+    linear = max(ranks.gap[key] - each * (ranks.silent[key] - ranks.since[key]), 0.0)
+    worth = price / ranks.price[key]
+    due = 2.0 * worth / (linear + np.sqrt(linear * linear + (2.0 + 4.0 * each) * worth))
+    ranks.constant[key] = -due * ranks.price[key]
+    ranks.linear[key] = ranks.price[key]
+    ranks.square[key] = 0.0
+    return np.inf
 
 
 @kernel
@@ -154,9 +195,39 @@ def build(tree: Tournament, ranks: Ranks, habits: Floats, waiting: Bools, now: f
     for key in range(len(waiting)):
         if waiting[key]:
             tree.winner[leaves + key] = key
+    _renew_all(tree, ranks, habits, now)
+
+
+@kernel
+def _renew_all(tree: Tournament, ranks: Ranks, habits: Floats, now: float) -> None:
+    """Rank every key that waits, and play every game."""
+    leaves = len(tree.winner) // 2
+    for key in range(leaves):
+        if tree.winner[leaves + key] >= 0:
             tree.until[leaves + key] = renew(ranks, habits, key, now)
     for node in range(leaves - 1, 0, -1):
         _play(tree, ranks, node, now)
+
+
+@kernel
+def learn_price(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: float) -> None:
+    """A key was served: what that saved, for each unit of cost, counts in the price of later services.
+
+    Where the price in use is too far off, all keys are ranked anew, but seldom: a service hardly costs more.
+    """
+    if ranks.gap[key] <= 0.0:
+        return
+    wait = now - ranks.since[key]
+    gap = ranks.gap[key] + (now - ranks.silent[key]) / ranks.seen[key]
+    known = habits[SEEN]
+    known[SERVES] += 1.0
+    saved = wait * (gap + 0.5 * wait) * ranks.price[key]
+    known[MEAN] += (saved - known[MEAN]) / min(known[SERVES], RECENT)
+    price = PART * known[MEAN] * known[RANDOM]
+    if known[SERVES] >= known[AGAIN] and not known[PRICE] <= STEP * price <= STEP * STEP * known[PRICE]:
+        known[PRICE] = price
+        known[AGAIN] = known[SERVES] + min(known[SERVES], 0.125 * (ranks.seen > 0.0).sum())
+        _renew_all(tree, ranks, habits, now)
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.habits import FORGET, notice
-from windowpane.core.kernels.kinetic import Ranks, Tournament, best, place, remove
+from windowpane.core.kernels.kinetic import Ranks, Tournament, best, learn_price, place, remove
 from windowpane.core.kernels.staleness import area
 
 FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
@@ -153,6 +153,7 @@ def serve(queue: Queue, now: float) -> int:
         totals[WAITING] -= 1.0
         totals[NOW] = now
         remove(queue.tree, queue.ranks, key, now)
+        learn_price(queue.tree, queue.ranks, queue.habits, key, now)
     return key
 
 
