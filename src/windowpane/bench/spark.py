@@ -67,7 +67,7 @@ class Scale:
 
 
 _TUMBLING, _SLOW_FILES = "60/60", 2
-FULL = Scale(5_000_000, 10, 30, 1_000_000, 3, 4)
+FULL = Scale(5_000_000, 10, 30, 1_000_000, 3, 6)
 QUICK = Scale(500_000, 2, 2, None, 1, 1)
 
 
