@@ -90,7 +90,7 @@ class Writer:
             rows, known = segment.rows, _pieces.get(segment)
             if known is None:
                 _pieces[segment] = tuple(
-                    (low, high, self._content(part, codec.write_rows(rows.span(low, high))))
+                    (low, high, self._content(part, _write_span(rows, low, high)))
                     for low, high in pairwise(_within_slices(rows))
                 )
                 continue
@@ -101,7 +101,7 @@ class Writer:
     def rows(self, part: str, rows: Rows) -> None:
         """Rows that are sorted by key, some thousand keys to a block."""
         for low, high in _spans(rows.key, len(rows)):
-            self._content(part, codec.write_rows(rows.span(low, high)))
+            self._content(part, _write_span(rows, low, high))
 
     def tuples(self, part: str, tuples: Tuples) -> None:
         """Tuples, cut where their content says, so that what arrives does not move the other cuts."""

@@ -83,8 +83,18 @@ class Work:
     strays: tuple[str, ...] = ()
     plain: Plain | None = None
 
-    def given(self, tables: Mapping[str, list[pa.Table]], notes: Mapping[str, int]) -> pd.DataFrame:
+    def given(
+        self, tables: Mapping[str, list[pa.Table]], counts: Counts, *, state_bytes: int, bound: int, high: int
+    ) -> pd.DataFrame:
         """The outputs of one bucket in one micro-batch as a frame, with notes in a row of their own."""
+        answers = sum(len(table) for name in tables if name not in self.strays for table in tables[name])
+        notes = {
+            "answers": answers,
+            **asdict(counts),
+            "state_bytes": state_bytes,
+            "bound": bound,
+            "high": high,
+        }
         return tagged(tables, notes) if self.plain is None else self.plain.frame(tables, notes)
 
 
@@ -121,11 +131,9 @@ class Bucket:
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
         """Take a micro-batch in; its outputs as a frame, with notes on rows, state and bound."""
         tables, counts = self.step(received, end=end)
-        answers = rows_in(tables, self.strays)
         bound = int(ALWAYS) if end else self.progress.bound
-        notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
-        notes["high"] = self.progress.high
-        return self._work.given(tables, notes)
+        high = self.progress.high
+        return self._work.given(tables, counts, state_bytes=self.nbytes, bound=bound, high=high)
 
     @property
     def nbytes(self) -> int:
@@ -175,11 +183,6 @@ class _Prefixed(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def rows_in(tables: Mapping[str, list[pa.Table]], without: tuple[str, ...]) -> int:
-    """The rows of the outputs but for some."""
-    return sum(table.num_rows for name, found in tables.items() if name not in without for table in found)
 
 
 def sort_strays(

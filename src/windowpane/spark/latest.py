@@ -34,7 +34,7 @@ from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
 from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_schema
-from windowpane.spark.run import bucket_labels, named, schema_of
+from windowpane.spark.run import bucket_labels, by_place, named, schema_of
 from windowpane.spark.seen import Seen, far_apart, watch_of
 from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
@@ -195,8 +195,7 @@ def latest_to_spark(
     session = frame.sparkSession
     specs = tuple(_spec(session, query) for query in queries)
     labels = bucket_labels(session, buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1))
-    # Spark's mapInArrow takes names with dots apart, so columns go by their places.
-    rows = frame.select(*named(frame, stream.columns)).toDF(*(f"c{i}" for i in range(len(stream.columns))))
+    rows = by_place(frame.select(*named(frame, stream.columns)))
     packed = rows.mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
     for spec in specs:

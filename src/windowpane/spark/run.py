@@ -103,6 +103,11 @@ def named(frame: DataFrame, columns: Sequence[str]) -> list[str]:
     return ["`" + name.replace("`", "``") + "`" if name in known else name for name in columns]
 
 
+def by_place(frame: DataFrame) -> DataFrame:
+    """The frame with columns named by their places: Spark's mapInArrow takes names with dots apart."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+
+
 def selected(
     frame: DataFrame, columns: Sequence[str], computed: Mapping[str, Any]
 ) -> tuple[DataFrame, pa.Schema]:
@@ -191,7 +196,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
 
 
 def _handed(rows: DataFrame, columns: Sequence[str], packer: Packer) -> tuple[DataFrame, Packer]:
-    """The columns that tasks read; Spark's mapInArrow takes names with dots apart, so these go by others."""
+    """The columns that tasks read, by other names where Spark would take theirs apart."""
     rows = rows.select(*named(rows, columns))
     if not any(set(name) & {".", "`"} for name in columns):
         return rows, packer
@@ -199,7 +204,7 @@ def _handed(rows: DataFrame, columns: Sequence[str], packer: Packer) -> tuple[Da
     def read(batches: Iterable[pa.RecordBatch], _: Seen) -> Iterator[pa.RecordBatch]:
         return (batch.rename_columns(list(columns)) for batch in batches)
 
-    return rows.toDF(*(f"c{i}" for i in range(len(columns)))), replace(packer, read=read)
+    return by_place(rows), replace(packer, read=read)
 
 
 def _rows_of(source: Source, wanted: Wanted) -> tuple[DataFrame, Reader | None]:

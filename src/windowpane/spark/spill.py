@@ -38,7 +38,7 @@ from windowpane.planner.spill import (
     share_budget,
     spans_of,
 )
-from windowpane.spark.bucket import Received, Sorted, Work, rows_in, sort_strays, unsent
+from windowpane.spark.bucket import Received, Sorted, Work, sort_strays, unsent
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen
 from windowpane.values.sizes import Budget
@@ -161,10 +161,8 @@ class SpillBucket:
             stream, strays = self._work.stream, received.payloads.get(1, [])
             cutoff = self._part.cutoff(before)
             tables |= sort_strays(stream, self._work.strays, strays, cutoff, limit)[0]
-        answers = rows_in(tables, self._work.strays)
-        notes = {"answers": answers, **asdict(counts), "state_bytes": self.nbytes, "bound": bound}
-        notes["high"] = self._progress.high
-        return self._work.given(tables, notes)
+        high = self._progress.high
+        return self._work.given(tables, counts, state_bytes=self.nbytes, bound=bound, high=high)
 
     def blocks(self) -> Blocks:
         """Sums, keys and waiting tuples; blocks of the stores go to their places."""
