@@ -2,6 +2,7 @@
 # beforehand but Python 3.11+ and make (and Java 17+ for Spark).
 
 STAMP := .venv/.installed-$(shell cat pyproject.toml constraints.txt | cksum | tr ' ' '-')
+WARM := .venv/.warm
 BIN := .venv/bin
 JOBS ?= 2
 
@@ -33,7 +34,12 @@ demo: $(STAMP)
 	@bash scripts/java.sh --warn
 	@$(BIN)/windowpane demo
 
-test: $(STAMP)
+$(WARM): $(STAMP)
+	@bash scripts/java.sh
+	$(BIN)/windowpane warm
+	@touch $@
+
+test: $(WARM)
 	@bash scripts/java.sh
 	$(BIN)/python -m pytest -n $(JOBS) -m "not spark"
 	$(BIN)/python -m pytest -m spark

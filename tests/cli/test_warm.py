@@ -36,7 +36,7 @@ def compiled():
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="without Numba nothing is compiled")
 def test_after_it_nothing_is_left_to_compile():
-    done = CliRunner().invoke(app, ["warm"])
+    done = CliRunner().invoke(app, ["warm", "--no-spark"])
     assert done.exit_code == 0, done.output
     assert "ready after" in done.output
     before = compiled()

@@ -94,7 +94,7 @@ class WindowProgram:
 def schema_of(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of a Spark DataFrame, found without reading it."""
     empty = frame.sparkSession.createDataFrame([], frame.schema)
-    return empty.toArrow().schema
+    return empty.limit(0).toArrow().schema  # with a limit, no Python worker is started for it
 
 
 def named(frame: DataFrame, columns: Sequence[str]) -> list[str]:

@@ -14,6 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
+from windowpane.spark.classes import java_options
+
 ERRORS = (PySparkException, Py4JError)
 """What Spark raises."""
 SETTINGS = {
@@ -40,6 +42,7 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
 }
 MASTER = "local[2]"
+_JAVA = "spark.driver.extraJavaOptions"
 
 
 def open_session(
@@ -52,7 +55,8 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master or settings.get("spark.master", MASTER))
-    for key, value in {**DEFAULTS, **settings}.items():
+    java = f"{java_options()} {settings.get(_JAVA, '')}".strip()
+    for key, value in {**DEFAULTS, **settings, **({_JAVA: java} if java else {})}.items():
         if key != "spark.master":
             builder = builder.config(key, value)
     with _printing_to(messages):
