@@ -63,6 +63,16 @@ def test_a_micro_batch_is_there_once_however_often_it_comes(files):
     assert list(files.staging.iterdir()) == []
 
 
+def test_a_repeat_with_other_answers_takes_the_place_of_the_first(tmp_path):
+    files = Publisher("parquet", tmp_path / "out", replace=True)
+    files.prepare(SCHEMA)
+    for some in ([1, 2], [3], []):
+        files.write(Frame(some), 0, "query")
+        files.write(Frame([9]), 1, "query")
+        assert numbers(files.path) == [*some, 9]
+        assert list(files.staging.iterdir()) == []
+
+
 def test_readers_find_nothing_but_files_with_rows(files):
     files.write(Frame([], [5], []), 0, "query")
     files.write(Frame([], []), 1, "query")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -22,11 +23,11 @@ from windowpane.bench.recovery_job import (
     KEYS,
     MASTER,
     Folder,
-    Found,
     in_process,
     published,
     write_input,
 )
+from windowpane.bench.recovery_truth import Truth
 from windowpane.bench.report import Claim, Report, Row
 from windowpane.bench.runner import Progress
 
@@ -53,7 +54,7 @@ class Scale:
 
 
 _ENDS = (*((OFFSET,) * 5), PUBLISHED, *((OFFSET,) * 5), STAGED)
-KILLS = {"slices": 24, "slidem": 12}
+KILLS = {"slices": 24, "slidem": 12, "upstream": 12}
 QUICK = Scale((OFFSET, PUBLISHED, STAGED))
 
 
@@ -157,9 +158,9 @@ def recover(path: Path, scale: Scale, progress: Progress) -> Outcome:
         if not lives[-1].killed:
             break
     found, here = published(folder), in_process(folder, parts)
-    missing = sum((truth[name] - found[name]).total() for name in folder.outputs)
-    extra = sum((found[name] - truth[name]).total() for name in folder.outputs)
-    differing = sum(((truth[n] - here[n]) + (here[n] - truth[n])).total() for n in here)
+    compared = [truth[name].compare(found[name]) for name in truth]
+    missing, extra = sum(few for few, _ in compared), sum(many for _, many in compared)
+    differing = sum(sum(truth[name].compare(here[name])) for name in here)
     return Outcome(tuple(lives), missing, extra, differing)
 
 
@@ -197,8 +198,8 @@ def _mark(folder: Folder, end: str) -> object:
             return None
 
 
-def _seen(folder: Folder, life: Life, truth: Found) -> Life:
+def _seen(folder: Folder, life: Life, truth: Mapping[str, Truth]) -> Life:
     """The life, with what it left behind."""
     found = published(folder)
-    surplus = sum((found[name] - truth[name]).total() for name in folder.outputs)
+    surplus = sum(truth[name].compare(found[name])[1] for name in truth)
     return replace(life, offset=folder.newest("offsets"), commit=folder.newest("commits"), surplus=surplus)

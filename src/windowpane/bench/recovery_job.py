@@ -1,8 +1,8 @@
-"""The run that `bench recovery` kills: its files, queries and right answers, and the child process itself.
+"""The run that `bench recovery` kills: its files and queries, and the child process itself.
 
-Two families: sliding sums and sessions by key in one pass, from slices; and the sliding sums from tuples in
-blocks, within a memory budget (SlideM). The right answers are found from the definitions alone, from all
-rows at once and without the engine.
+Three families: sliding sums and sessions by key in one pass, from slices; the sliding sums from tuples in
+blocks, within a memory budget (SlideM); and a function behind an update queue whose budget is too small for
+all keys (UpStream).
 """
 
 from __future__ import annotations
@@ -10,36 +10,38 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import Counter
+import time as clock
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import windowpane as wp
+from windowpane.bench import recovery_truth as truth
+from windowpane.bench.recovery_truth import GAP, SECOND, SIZE, SLIDE, Rows, Truth
 from windowpane.jobs.files import Publisher
-from windowpane.query import Query
+from windowpane.query import LatestQuery, Query, StreamBuilder
 from windowpane.values.errors import WindowpaneError
 from windowpane.values.sizes import Budget
 from windowpane.values.windows import Window
 
-SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
-DELAY, SIZE, SLIDE, GAP, AGO = 2 * SECOND, 5 * SECOND, SECOND, 150_000, 60 * SECOND
+DELAY, AGO = 2 * SECOND, 60 * SECOND
 KEYS = 20
-FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",)}
+UPSTREAM = "upstream"
+FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",), UPSTREAM: ("latest",)}
 """The outputs of each family."""
 _MEMORY = {"slidem": Budget(4_000_000, technique="1W")}
+_COST, _BUDGET = 0.001, 5_000
+"""Seconds that the function takes for a row, and microseconds that it has: for half of a bucket's keys."""
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
 MASTER = "local[2,4]"
 """Two threads, and four tries for a task: a worker that died is replaced, as it is on a cluster."""
-Numbers = npt.NDArray[np.int64]
-Answers = list[tuple[int, ...]]
-Found = dict[str, Counter[tuple[int, ...]]]
-"""The rows of each output, and how often each is there."""
+Found = dict[str, list[Rows]]
+"""The rows of each output, by micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +87,30 @@ class Folder:
 
 
 def queries(outputs: tuple[str, ...], source: object = None) -> list[Query]:
-    """The queries with these outputs over one stream."""
-    how = {"schema": SCHEMA} if source is None else {}
-    stream = wp.stream(source, time="ts", keys="key", delay=DELAY, **how)
+    """The windows with these outputs over one stream."""
+    stream = _stream(source)
     windows: dict[str, Window] = {"sliding": wp.sliding(SIZE, SLIDE), "sessions": wp.session(GAP)}
     return [
         stream.window(windows[name]).agg(total=wp.sum("value"), n=wp.count(), name=name) for name in outputs
     ]
 
 
-def write_input(folder: Folder, files: int, rows: int, seed: int) -> tuple[list[pa.Table], Found]:
+def queue(source: object) -> LatestQuery:
+    """A slow function behind an update queue."""
+    return _stream(source).latest(budget=_BUDGET).apply(_slowly, "key bigint, ts timestamp, value bigint")
+
+
+def _slowly(rows: pd.DataFrame) -> pd.DataFrame:
+    clock.sleep(_COST * len(rows))
+    return rows.assign(value=2 * rows["value"])
+
+
+def _stream(source: object) -> StreamBuilder:
+    how = {"schema": SCHEMA} if source is None else {}
+    return wp.stream(source, time="ts", keys="key", delay=DELAY, **how)
+
+
+def write_input(folder: Folder, files: int, rows: int, seed: int) -> tuple[list[pa.Table], dict[str, Truth]]:
     """Files of rows out of order, a few far too late or without a time; and the right answers."""
     rng = np.random.default_rng(seed)
     n = files * rows
@@ -112,57 +128,38 @@ def write_input(folder: Folder, files: int, rows: int, seed: int) -> tuple[list[
         pq.write_table(part, file)
         os.utime(file, (BEGIN // SECOND + i,) * 2)  # Spark reads them by age
     kept = ~late & ~null
-    right = {"sliding": _sliding, "sessions": _sessions}
-    return parts, {name: Counter(right[name](time[kept], key[kept], value[kept])) for name in folder.outputs}
+    return parts, {name: truth.OF[name](time[kept], key[kept], value[kept]) for name in folder.outputs}
 
 
-def _sliding(time: Numbers, key: Numbers, value: Numbers) -> Answers:
-    """Key, start, end, sum and count of every window `[start, start + SIZE)` that holds a row."""
-    newest = time // SLIDE * SLIDE
-    starts = np.concatenate([newest - i * SLIDE for i in range(SIZE // SLIDE)])
-    pairs = np.stack([np.tile(key, SIZE // SLIDE), starts])
-    found, group = np.unique(pairs, axis=1, return_inverse=True)
-    n = np.bincount(group.ravel())
-    total = np.bincount(group.ravel(), weights=np.tile(value, SIZE // SLIDE)).astype(np.int64)
-    columns = (found[0], found[1], found[1] + SIZE, total, n)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _sessions(time: Numbers, key: Numbers, value: Numbers) -> Answers:
-    """Key, start, end, sum and count of every session: a gap of more than GAP ends it."""
-    order = np.lexsort((time, key))
-    time, key, value = time[order], key[order], value[order]
-    first = np.concatenate([[True], (key[1:] != key[:-1]) | (np.diff(time) > GAP)])
-    head = np.nonzero(first)[0]
-    last = np.append(head[1:], len(time)) - 1
-    total = np.add.reduceat(value, head)
-    columns = (key[head], time[head], time[last] + GAP, total, last - head + 1)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def rows_of(table: pa.Table) -> Counter[tuple[int, ...]]:
+def rows_of(table: pa.Table) -> Rows:
     """Rows as plain values: times in microseconds, windows as start and end; no revisions (all are 0)."""
     flat = table.flatten()
     names = [name for name in flat.column_names if name != "revision"]
     columns = [flat[name] for name in names]
     plain = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in columns]
-    return Counter(zip(*(column.to_pylist() for column in plain), strict=True))
+    return list(zip(*(column.to_pylist() for column in plain), strict=True))
 
 
 def published(folder: Folder) -> Found:
     """What a reader without Spark finds by listing the output directories."""
-    found: Found = {name: Counter() for name in folder.outputs}
-    for name in folder.outputs:
-        for file in sorted(folder.out(name).glob("batch=*/*.parquet")):
-            found[name].update(rows_of(pq.ParquetFile(file).read()))
-    return found
+    return {name: [_read(batch) for batch in _batches(folder.out(name))] for name in folder.outputs}
+
+
+def _batches(path: Path) -> list[Path]:
+    return sorted(path.glob("batch=*"), key=lambda batch: int(batch.name.partition("=")[2]))
+
+
+def _read(batch: Path) -> Rows:
+    return [row for file in sorted(batch.glob("*.parquet")) for row in rows_of(pq.ParquetFile(file).read())]
 
 
 def in_process(folder: Folder, parts: list[pa.Table]) -> Found:
-    """The answers of this process's runtime, a push per file."""
+    """The answers of this process's runtime, a push per file; not of queues, whose depend on the clock."""
+    if folder.family == UPSTREAM:
+        return {}
     with wp.start(*queries(folder.outputs), memory=_MEMORY.get(folder.family)) as runner:
         steps = [*(runner.push(part) for part in parts), runner.close()]
-    return {name: sum((rows_of(step.tables[name]) for step in steps), Counter()) for name in folder.outputs}
+    return {name: [rows_of(step.tables[name]) for step in steps] for name in folder.outputs}
 
 
 def main(path: str, family: str) -> None:
@@ -175,14 +172,22 @@ def main(path: str, family: str) -> None:
     session = open_session("windowpane bench recovery", MASTER, _settings(folder), "WARN")
     frame = session.readStream.schema("ts timestamp, key bigint, value bigint")
     source = frame.option("maxFilesPerTrigger", 1).parquet(str(folder.input))
-    built = queries(folder.outputs, source)
-    outputs = wp.to_spark(*built, control=folder.control, memory=_MEMORY.get(family))
-    sinks = {name: Publisher("parquet", folder.out(name)) for name in folder.outputs}
+    if family == UPSTREAM:
+        outputs = wp.to_spark(queue(source), control=folder.control)
+    else:
+        built = queries(folder.outputs, source)
+        outputs = wp.to_spark(*built, control=folder.control, memory=_MEMORY.get(family))
+    # the repeat of a micro-batch serves other keys of an update queue
+    replace = family == UPSTREAM
+    sinks = {name: Publisher("parquet", folder.out(name), replace=replace) for name in folder.outputs}
     for sink in sinks.values():
         sink.prepare(pa.schema([]))
-    writer = outputs.frame.writeStream.foreachBatch(
-        outputs.foreach(lambda name, rows, number: sinks[name].write(rows, number, "bench recovery"))
-    )
+
+    def write(name: str, rows: object, number: int) -> None:
+        if name in sinks:
+            sinks[name].write(rows, number, "bench recovery")
+
+    writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(write))
     writer = writer.option("checkpointLocation", str(folder.checkpoint)).trigger(availableNow=True)
     ended = any(folder.control.glob("*.json"))
     writer.start().awaitTermination()

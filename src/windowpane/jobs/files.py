@@ -1,7 +1,8 @@
 """Answers as files that anyone may read: a micro-batch appears whole, once, or not at all.
 
 A micro-batch is written beside the directory, then moved into it as `batch=<number>` in one step. A repeat of
-a micro-batch that is already there adds nothing. So a reader that lists the directory, Spark or not, sees
+a micro-batch that is already there adds nothing: its answers are the same. Where they may be others, as those
+of an update queue, the repeat takes its place. So a reader that lists the directory, Spark or not, sees
 exactly the answers. Limits: a local or mounted path, whose file system renames a directory in one step.
 """
 
@@ -31,12 +32,17 @@ _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 @dataclass(frozen=True)
 class Publisher:
-    """Writes micro-batches of answers to files of a format below a directory."""
+    """Writes micro-batches of answers to files of a format below a directory.
+
+    `replace`: a repeat of a micro-batch may have other answers, which then count, as the state does that they
+    came with. Readers miss the micro-batch for the moment between the removal of the one and the other.
+    """
 
     format: str
     path: Path
     options: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
+    replace: bool = False
 
     @property
     def staging(self) -> Path:
@@ -73,6 +79,9 @@ class Publisher:
         writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
         writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
         writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
+        if target.exists() and self.replace:
+            target.rename(self.staging / f"old {number}")
+            shutil.rmtree(self.staging / f"old {number}")
         if target.exists() or not _tidied(staged, self.format, heads=self._heads):
             shutil.rmtree(staged)
             return
