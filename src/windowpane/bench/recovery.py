@@ -90,12 +90,12 @@ class Life:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What all lives came to: rows missing and extra, and those in which the in-process run differs."""
+    """What all lives came to: rows missing and extra, and those in which an in-process run differs."""
 
     lives: tuple[Life, ...]
     missing: int
     extra: int
-    differing: int
+    differing: int | None
 
     @property
     def kills(self) -> int:
@@ -137,11 +137,13 @@ def claims_of(scale: Scale, outcome: Outcome) -> list[Claim]:
         Claim("kills within a micro-batch", sum(life.torn for life in lives), 1),
         Claim("rows missing", outcome.missing, 0, at_most=True),
         Claim("rows extra", outcome.extra, 0, at_most=True),
-        Claim("rows in which the in-process run differs", outcome.differing, 0, at_most=True),
         Claim("surplus rows for readers after a kill", sum(x.surplus for x in lives), 0, at_most=True),
         Claim("tasks lost with a Python worker, and made up for", lives[-1].lost_tasks, 1),
         Claim("seconds to resume, median", median(resumed) if resumed else float("nan"), 30, at_most=True),
     ]
+    if outcome.differing is not None:
+        name = "rows in which the in-process run differs"
+        claims.append(Claim(name, outcome.differing, 0, at_most=True))
     return [replace(claim, name=f"{scale.family}: {claim.name}") for claim in claims]
 
 
@@ -160,7 +162,7 @@ def recover(path: Path, scale: Scale, progress: Progress) -> Outcome:
     found, here = published(folder), in_process(folder, parts)
     compared = [truth[name].compare(found[name]) for name in truth]
     missing, extra = sum(few for few, _ in compared), sum(many for _, many in compared)
-    differing = sum(sum(truth[name].compare(here[name])) for name in here)
+    differing = None if here is None else sum(sum(truth[name].compare(here[name])) for name in here)
     return Outcome(tuple(lives), missing, extra, differing)
 
 

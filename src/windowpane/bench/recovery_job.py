@@ -7,12 +7,14 @@ all keys (UpStream).
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import time as clock
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -28,6 +30,9 @@ from windowpane.values.errors import WindowpaneError
 from windowpane.values.sizes import Budget
 from windowpane.values.windows import Window
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
 BEGIN = 1_700_000_000 * SECOND
 DELAY, AGO = 2 * SECOND, 60 * SECOND
 KEYS = 20
@@ -35,7 +40,7 @@ UPSTREAM = "upstream"
 FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",), UPSTREAM: ("latest",)}
 """The outputs of each family."""
 _MEMORY = {"slidem": Budget(4_000_000, technique="1W")}
-_COST, _BUDGET = 0.001, 5_000
+_COST, _BUDGET = 0.01, 50_000
 """Seconds that the function takes for a row, and microseconds that it has: for half of a bucket's keys."""
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
 MASTER = "local[2,4]"
@@ -101,7 +106,9 @@ def queue(source: object) -> LatestQuery:
 
 
 def _slowly(rows: pd.DataFrame) -> pd.DataFrame:
-    clock.sleep(_COST * len(rows))
+    end = clock.perf_counter() + _COST * len(rows)
+    while clock.perf_counter() < end:
+        pass  # at work, so that a worker can be lost in it
     return rows.assign(value=2 * rows["value"])
 
 
@@ -153,10 +160,10 @@ def _read(batch: Path) -> Rows:
     return [row for file in sorted(batch.glob("*.parquet")) for row in rows_of(pq.ParquetFile(file).read())]
 
 
-def in_process(folder: Folder, parts: list[pa.Table]) -> Found:
-    """The answers of this process's runtime, a push per file; not of queues, whose depend on the clock."""
+def in_process(folder: Folder, parts: list[pa.Table]) -> Found | None:
+    """The answers of this process's runtime, a push per file; None for queues, whose depend on the clock."""
     if folder.family == UPSTREAM:
-        return {}
+        return None
     with wp.start(*queries(folder.outputs), memory=_MEMORY.get(folder.family)) as runner:
         steps = [*(runner.push(part) for part in parts), runner.close()]
     return {name: [rows_of(step.tables[name]) for step in steps] for name in folder.outputs}
@@ -188,13 +195,32 @@ def main(path: str, family: str) -> None:
             sinks[name].write(rows, number, "bench recovery")
 
     writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(write))
-    writer = writer.option("checkpointLocation", str(folder.checkpoint)).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(folder.checkpoint))
     ended = any(folder.control.glob("*.json"))
-    writer.start().awaitTermination()
-    if not ended:
-        finish(folder.control)
+    if family == UPSTREAM:
+        query = writer.start()
+        _wait_for(query, source=0, files=len(list(folder.input.iterdir())))
+        if not ended:
+            finish(folder.control)
+        _wait_for(query, source=2, files=1)
+        query.stop()
+    else:
+        writer = writer.trigger(availableNow=True)
         writer.start().awaitTermination()
+        if not ended:
+            finish(folder.control)
+            writer.start().awaitTermination()
     session.stop()
+
+
+def _wait_for(query: StreamingQuery, source: int, files: int) -> None:
+    """Wait until a query that has a clock among its sources, and so never ends, has done with the files."""
+    while True:
+        told = query.lastProgress
+        end = json.loads(told.json)["sources"][source]["endOffset"] if told else None
+        if end and end["logOffset"] >= files - 1:
+            return
+        query.awaitTermination(1)  # raises if the query failed
 
 
 def _end_with_parent() -> None:
