@@ -1,9 +1,20 @@
 """Layer 6: run a plan on Apache Spark. The only package that imports pyspark; only its public API."""
 
 from windowpane.spark import latest  # noqa: F401 - it registers itself as a runtime
+from windowpane.spark.classes import java_options
 from windowpane.spark.control import finish, punctuate
 from windowpane.spark.outputs import Outputs, counts_of
 from windowpane.spark.run import schema_of, selected, to_spark
 from windowpane.spark.session import SETTINGS
 
-__all__ = ["SETTINGS", "Outputs", "counts_of", "finish", "punctuate", "schema_of", "selected", "to_spark"]
+__all__ = [
+    "SETTINGS",
+    "Outputs",
+    "counts_of",
+    "finish",
+    "java_options",
+    "punctuate",
+    "schema_of",
+    "selected",
+    "to_spark",
+]
