@@ -12,9 +12,10 @@ import os
 import sys
 import threading
 import time as clock
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,12 +27,11 @@ from windowpane.bench import recovery_truth as truth
 from windowpane.bench.recovery_truth import GAP, SECOND, SIZE, SLIDE, Rows, Truth
 from windowpane.jobs.files import Publisher
 from windowpane.query import LatestQuery, Query, StreamBuilder
+from windowpane.spark import finish
+from windowpane.spark.session import open_session
 from windowpane.values.errors import WindowpaneError
 from windowpane.values.sizes import Budget
 from windowpane.values.windows import Window
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
 
 BEGIN = 1_700_000_000 * SECOND
 DELAY, AGO = 2 * SECOND, 60 * SECOND
@@ -41,7 +41,7 @@ FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",), UPSTREAM:
 """The outputs of each family."""
 _MEMORY = {"slidem": Budget(4_000_000, technique="1W")}
 _COST, _BUDGET = 0.01, 50_000
-"""Seconds that the function takes for a row, and microseconds that it has: for half of a bucket's keys."""
+"""Seconds that the function takes for a row, and microseconds that it has: too few for a bucket's keys."""
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
 MASTER = "local[2,4]"
 """Two threads, and four tries for a task: a worker that died is replaced, as it is on a cluster."""
@@ -171,9 +171,6 @@ def in_process(folder: Folder, parts: list[pa.Table]) -> Found | None:
 
 def main(path: str, family: str) -> None:
     """The child: run from the checkpoint to the end of the files, then end the stream, then drain."""
-    from windowpane.spark import finish  # noqa: PLC0415 - Spark is loaded only where it is used
-    from windowpane.spark.session import open_session  # noqa: PLC0415 - as above
-
     threading.Thread(target=_end_with_parent, daemon=True).start()
     folder = Folder(Path(path), family)
     session = open_session("windowpane bench recovery", MASTER, _settings(folder), "WARN")
@@ -182,39 +179,48 @@ def main(path: str, family: str) -> None:
     if family == UPSTREAM:
         outputs = wp.to_spark(queue(source), control=folder.control)
     else:
-        built = queries(folder.outputs, source)
-        outputs = wp.to_spark(*built, control=folder.control, memory=_MEMORY.get(family))
-    # the repeat of a micro-batch serves other keys of an update queue
-    replace = family == UPSTREAM
+        memory = _MEMORY.get(family)
+        outputs = wp.to_spark(*queries(folder.outputs, source), control=folder.control, memory=memory)
+    writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(_publishing(folder)))
+    run = _run_beside_a_clock if family == UPSTREAM else _run
+    run(writer.option("checkpointLocation", str(folder.checkpoint)), folder)
+    session.stop()
+
+
+def _publishing(folder: Folder) -> Callable[[str, Any, int], None]:
+    """What writes an output; behind an update queue a repeat serves other keys, and counts instead."""
+    replace = folder.family == UPSTREAM
     sinks = {name: Publisher("parquet", folder.out(name), replace=replace) for name in folder.outputs}
     for sink in sinks.values():
         sink.prepare(pa.schema([]))
 
-    def write(name: str, rows: object, number: int) -> None:
+    def write(name: str, rows: Any, number: int) -> None:
         if name in sinks:
             sinks[name].write(rows, number, "bench recovery")
 
-    writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(write))
-    writer = writer.option("checkpointLocation", str(folder.checkpoint))
+    return write
+
+
+def _run(writer: Any, folder: Folder) -> None:
     ended = any(folder.control.glob("*.json"))
-    if family == UPSTREAM:
-        query = writer.start()
-        _wait_for(query, source=0, files=len(list(folder.input.iterdir())))
-        if not ended:
-            finish(folder.control)
-        _wait_for(query, source=2, files=1)
-        query.stop()
-    else:
-        writer = writer.trigger(availableNow=True)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    if not ended:
+        finish(folder.control)
         writer.start().awaitTermination()
-        if not ended:
-            finish(folder.control)
-            writer.start().awaitTermination()
-    session.stop()
 
 
-def _wait_for(query: StreamingQuery, source: int, files: int) -> None:
-    """Wait until a query that has a clock among its sources, and so never ends, has done with the files."""
+def _run_beside_a_clock(writer: Any, folder: Folder) -> None:
+    """The same where a clock is among the sources, which never ends."""
+    query = writer.start()
+    _wait_for(query, source=0, files=len(list(folder.input.iterdir())))
+    if not any(folder.control.glob("*.json")):
+        finish(folder.control)
+    _wait_for(query, source=2, files=1)
+    query.stop()
+
+
+def _wait_for(query: Any, source: int, files: int) -> None:
+    """Wait until a query has done with the files of a source."""
     while True:
         told = query.lastProgress
         end = json.loads(told.json)["sources"][source]["endOffset"] if told else None
