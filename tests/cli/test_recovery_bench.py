@@ -1,11 +1,13 @@
 """The benchmark of recovery without its kills: the truth that it compares with, and claims that can fail."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.bench import recovery
+from windowpane.bench import recovery, recovery_child
 from windowpane.bench.recovery import NONE, OFFSET, QUICK, Life, Outcome
 from windowpane.bench.recovery_job import FAMILIES, Folder, in_process, published, write_input
 
@@ -64,3 +66,27 @@ def test_every_claim_can_fail(monkeypatch, outcome, broken):
         [f"slices: {broken}"] if broken else []
     )
     assert len(report.rows) == len(outcome.lives)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_child_may_take_long_while_it_commits(tmp_path, monkeypatch, commits):
+    monkeypatch.setattr(recovery_child, "_PATIENCE", 0.1)
+    monkeypatch.setattr(recovery_child.Child, "look", lambda _: None)
+    child = recovery_child.Child.__new__(recovery_child.Child)
+    child._folder, child._process = Folder(tmp_path), SimpleNamespace(poll=lambda: None)
+    log = tmp_path / "checkpoint" / "commits"
+    log.mkdir(parents=True)
+    child._folder.log.touch()
+    looks = iter(range(60))  # 0.3 s
+
+    def reached():
+        number = next(looks)
+        if commits:
+            (log / str(number)).touch()
+        return number == 59
+
+    if commits:
+        assert child.until(reached)
+    else:
+        with pytest.raises(recovery_child.RunBroke, match="nothing happened"):
+            child.until(reached)

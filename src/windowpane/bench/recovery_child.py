@@ -58,12 +58,14 @@ class Child:
             self.resumed_cpu = round(sum(_cpu(process) for process in self._alive()), 2)
 
     def until(self, reached: Callable[[], bool]) -> bool:
-        """Wait for something; False if the child ends first."""
-        end = time.monotonic() + _PATIENCE
+        """Wait for something, with patience while commits are made; False if the child ends first."""
+        done, end = -2, 0.0
         while not reached():
             self.look()
             if self._process.poll() is not None:
                 return False
+            if (newest := self._folder.newest("commits")) > done:
+                done, end = newest, time.monotonic() + _PATIENCE
             if time.monotonic() > end:
                 raise RunBroke(f"nothing happened for {_PATIENCE:.0f} s. {self._last_words()}")
             time.sleep(_LOOK)
