@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 import pyspark
@@ -20,9 +21,11 @@ _LIMIT = 600
 
 
 def archive() -> Path:
-    """Where the archive of this version of Spark is, or would be."""
+    """Where the archive of this installation of Spark is, or would be: it is good for these jars only."""
     home = os.environ.get("XDG_CACHE_HOME")
-    return Path(home or Path.home() / ".cache") / "windowpane" / f"spark-{pyspark.__version__}.jsa"
+    place = zlib.crc32(os.fsencode(Path(pyspark.__file__).parent))
+    name = f"spark-{pyspark.__version__}-{place:08x}.jsa"
+    return Path(home or Path.home() / ".cache") / "windowpane" / name
 
 
 def java_options() -> str:
