@@ -38,12 +38,7 @@ def test_claims_look_at_the_worst_cell_and_at_the_mean_of_the_skewed_ones():
     heavy, steep = staleness.Cell("z", zipf(4, 1), 20.0, 1.0), staleness.Cell("z", zipf(4, 1.5), 2.0, 1.5)
     found = [(even, (1.0, 1.02)), (skewed, (0.94, 0.8)), (heavy, (1.0, 1.0)), (steep, (0.8, 0.6))]
     verdicts = [(round(claim.value, 3), claim.holds) for claim in staleness.claims(found)]
-    assert verdicts == [(1.0, True), (0.87, True), (1.02, False), (0.7, True)]
-    found[1] = (skewed, (1.05, 0.8))
-    verdicts = [(round(claim.value, 3), claim.holds) for claim in staleness.claims(found)]
-    assert verdicts == [(1.05, False), (0.925, False), (1.02, False), (0.7, True)]
-    told = [(row["queue_ratio"], row["ratio"]) for row in staleness.means(found)]
-    assert told == [(0.925, 0.7), (1.05, 0.8)]  # the second without the steepest cells
+    assert verdicts == [(1.0, True), (0.87, True), (0.94, False), (1.02, False), (0.7, True), (0.8, True)]
 
 
 def test_a_stream_is_replayed_from_its_file(tmp_path, monkeypatch):

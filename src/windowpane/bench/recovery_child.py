@@ -39,7 +39,7 @@ class Child:
         """Seconds from the start to the first commit."""
         self.resumed_cpu: float | None = None
         """Seconds of CPU that all its processes took for that."""
-        command = [sys.executable, "-m", "windowpane.bench.recovery_job", str(folder.path), folder.family]
+        command = [sys.executable, "-m", "windowpane.bench.recovery_job", str(folder.path), folder.name]
         with folder.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True

@@ -36,10 +36,6 @@ from windowpane.values.windows import Window
 BEGIN = 1_700_000_000 * SECOND
 DELAY, AGO = 2 * SECOND, 60 * SECOND
 KEYS = 20
-UPSTREAM = "upstream"
-FAMILIES = {"slices": ("sliding", "sessions"), "slidem": ("sliding",), UPSTREAM: ("latest",)}
-"""The outputs of each family."""
-_MEMORY = {"slidem": Budget(4_000_000, technique="1W")}
 _COST, _BUDGET = 0.01, 50_000
 """Seconds that the function takes for a row, and microseconds that it has: too few for a bucket's keys."""
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int64()), ("value", pa.int64())])
@@ -50,16 +46,37 @@ Found = dict[str, list[Rows]]
 
 
 @dataclass(frozen=True)
+class Family:
+    """What is run: its outputs; a budget; whether it is an update queue, which chooses by the clock."""
+
+    outputs: tuple[str, ...]
+    memory: Budget | None = None
+    queue: bool = False
+
+
+FAMILIES = {
+    "slices": Family(("sliding", "sessions")),
+    "slidem": Family(("sliding",), Budget(4_000_000, technique="1W")),
+    "upstream": Family(("latest",), queue=True),
+}
+
+
+@dataclass(frozen=True)
 class Folder:
     """Where everything of a run is, and what it runs."""
 
     path: Path
-    family: str = "slices"
+    name: str = "slices"
+
+    @property
+    def family(self) -> Family:
+        """What it runs."""
+        return FAMILIES[self.name]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of its outputs."""
-        return FAMILIES[self.family]
+        return self.family.outputs
 
     @property
     def input(self) -> Path:
@@ -162,9 +179,9 @@ def _read(batch: Path) -> Rows:
 
 def in_process(folder: Folder, parts: list[pa.Table]) -> Found | None:
     """The answers of this process's runtime, a push per file; None for queues, whose depend on the clock."""
-    if folder.family == UPSTREAM:
+    if folder.family.queue:
         return None
-    with wp.start(*queries(folder.outputs), memory=_MEMORY.get(folder.family)) as runner:
+    with wp.start(*queries(folder.outputs), memory=folder.family.memory) as runner:
         steps = [*(runner.push(part) for part in parts), runner.close()]
     return {name: [rows_of(step.tables[name]) for step in steps] for name in folder.outputs}
 
@@ -176,20 +193,20 @@ def main(path: str, family: str) -> None:
     session = open_session("windowpane bench recovery", MASTER, _settings(folder), "WARN")
     frame = session.readStream.schema("ts timestamp, key bigint, value bigint")
     source = frame.option("maxFilesPerTrigger", 1).parquet(str(folder.input))
-    if family == UPSTREAM:
+    if folder.family.queue:
         outputs = wp.to_spark(queue(source), control=folder.control)
     else:
-        memory = _MEMORY.get(family)
-        outputs = wp.to_spark(*queries(folder.outputs, source), control=folder.control, memory=memory)
+        built = queries(folder.outputs, source)
+        outputs = wp.to_spark(*built, control=folder.control, memory=folder.family.memory)
     writer = outputs.frame.writeStream.foreachBatch(outputs.foreach(_publishing(folder)))
-    run = _run_beside_a_clock if family == UPSTREAM else _run
+    run = _run_beside_a_clock if folder.family.queue else _run
     run(writer.option("checkpointLocation", str(folder.checkpoint)), folder)
     session.stop()
 
 
 def _publishing(folder: Folder) -> Callable[[str, Any, int], None]:
     """What writes an output; behind an update queue a repeat serves other keys, and counts instead."""
-    replace = folder.family == UPSTREAM
+    replace = folder.family.queue
     sinks = {name: Publisher("parquet", folder.out(name), replace=replace) for name in folder.outputs}
     for sink in sinks.values():
         sink.prepare(pa.schema([]))
