@@ -4,7 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from windowpane.cli.main import app
 from windowpane.spark import classes
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -37,7 +39,7 @@ def test_a_path_with_spaces_is_quoted():
 
 @pytest.mark.spark
 def test_a_jvm_uses_what_another_kept(home):
-    assert classes.write_archive()
+    classes.write_archive()
     assert [path.name for path in home.rglob("*") if path.is_file()] == [classes.archive().name]
     done = subprocess.run([sys.executable, "-c", OPEN], capture_output=True, text=True, check=False)
     assert "rows 3" in done.stdout, done.stderr[-2000:]
@@ -56,5 +58,28 @@ def test_an_archive_that_does_not_fit_is_not_used():
 @pytest.mark.spark
 def test_where_spark_does_not_run_nothing_is_kept(home, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(home))
-    assert not classes.write_archive()
+    with pytest.raises(classes.NotKept, match="Spark did not run .*Java"):
+        classes.write_archive()
     assert not classes.archive().exists()
+
+
+def test_a_run_that_does_not_end_is_given_up(home, monkeypatch):
+    monkeypatch.setattr(classes, "_LIMIT", 0)
+    with pytest.raises(classes.NotKept, match="not ended after 0 s"):
+        classes.write_archive()
+    assert not list(home.rglob("*.jsa"))
+
+
+def test_a_folder_that_cannot_be_made_is_named(home):
+    home.touch()
+    with pytest.raises(classes.NotKept, match="a folder.*XDG_CACHE_HOME"):
+        classes.write_archive()
+
+
+def test_warm_says_without_a_traceback_that_nothing_was_kept(home, monkeypatch):
+    monkeypatch.setattr("windowpane.cli.warm._runs", lambda: iter(()))
+    home.touch()
+    done = CliRunner().invoke(app, ["warm"])
+    assert done.exit_code == 1
+    assert "no classes were kept" in done.output
+    assert "Traceback" not in done.output

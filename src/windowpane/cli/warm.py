@@ -44,11 +44,13 @@ def _have_numba() -> bool:
 
 
 def _keep_classes() -> None:
-    from windowpane.spark.classes import write_archive
+    from windowpane.spark.classes import NotKept, write_archive
 
-    if not write_archive():
-        typer.echo("Spark did not run (is Java 17 or newer there?), so no classes were kept.", err=True)
-        raise typer.Exit(1)
+    try:
+        write_archive()
+    except NotKept as error:
+        typer.echo(f"no classes were kept: {error}", err=True)
+        raise typer.Exit(1) from None
 
 
 def _runs() -> Iterator[Callable[[], object]]:

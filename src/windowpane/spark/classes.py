@@ -20,6 +20,10 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LIMIT = 600
 
 
+class NotKept(Exception):
+    """No classes could be kept; the message says why."""
+
+
 def archive() -> Path:
     """Where the archive of this installation of Spark is, or would be: it is good for these jars only."""
     home = os.environ.get("XDG_CACHE_HOME")
@@ -39,21 +43,34 @@ def java_options() -> str:
     return f"{shlex.quote(f'-XX:SharedArchiveFile={file}')} -XX:+VerifySharedSpaces {_QUIET}"
 
 
-def write_archive() -> bool:
-    """Run queries on Spark in another process and keep the classes that they needed; whether it worked."""
-    file = archive()
-    file.parent.mkdir(parents=True, exist_ok=True)
+def write_archive() -> None:
+    """Run queries on Spark in another process and keep the classes that they needed."""
+    try:
+        file = archive()
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except (RuntimeError, OSError) as error:
+        raise NotKept(f"{error}. Let XDG_CACHE_HOME name a folder that can be written.") from error
     with tempfile.TemporaryDirectory(prefix=".classes-", dir=file.parent) as folder:
         made = Path(folder) / file.name
-        option = f"-XX:ArchiveClassesAtExit={made}"
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-m", "windowpane.spark.warm_up", folder, option],
-            env={**os.environ, "XDG_CACHE_HOME": folder},  # an archive is not made with another in use
-            capture_output=True,  # which ends with the JVM: it writes when the program itself has ended
-            timeout=_LIMIT,
-            check=False,
-        )
-        if done.returncode or not made.is_file():
-            return False
+        _run_spark(folder, f"-XX:ArchiveClassesAtExit={made}")
+        if not made.is_file():
+            raise NotKept("This Java writes no archives of class data: Java 17 or newer does.")
         made.replace(file)  # a half-written one would crash the JVM
-    return True
+
+
+def _run_spark(folder: str, option: str) -> None:
+    """Run the queries in a JVM with an option, which no other archive is in the way of."""
+    try:
+        subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-m", "windowpane.spark.warm_up", folder, option],
+            env={**os.environ, "XDG_CACHE_HOME": folder},
+            capture_output=True,  # which ends with the JVM: it writes when the program itself has ended
+            text=True,
+            timeout=_LIMIT,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotKept(f"Spark had not ended after {_LIMIT} s.") from None
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NotKept(f"Spark did not run (is Java 17 or newer there?): {last}") from None
