@@ -58,7 +58,7 @@ def test_an_archive_that_does_not_fit_is_not_used():
 @pytest.mark.spark
 def test_where_spark_does_not_run_nothing_is_kept(home, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(home))
-    with pytest.raises(classes.NotKept, match="Spark did not run .*Java"):
+    with pytest.raises(classes.NotKept, match=r"Spark did not run .*Java"):
         classes.write_archive()
     assert not classes.archive().exists()
 
@@ -72,7 +72,7 @@ def test_a_run_that_does_not_end_is_given_up(home, monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_named(home):
     home.touch()
-    with pytest.raises(classes.NotKept, match="a folder.*XDG_CACHE_HOME"):
+    with pytest.raises(classes.NotKept, match=r"a folder.*XDG_CACHE_HOME"):
         classes.write_archive()
 
 

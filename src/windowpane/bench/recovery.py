@@ -49,8 +49,8 @@ class Scale:
 
     @property
     def files(self) -> int:
-        """As many micro-batches as the lives may go through, and some for the last one."""
-        return 3 * len(self.ends) + 6
+        """As many micro-batches as the lives may go through, and some for the last to lose a task in."""
+        return 3 * len(self.ends) + 12
 
 
 _ENDS = (*((OFFSET,) * 5), PUBLISHED, *((OFFSET,) * 5), STAGED)

@@ -98,7 +98,7 @@ class Child:
         return self._lost() - known
 
     def _wait_a_little(self, reached: Callable[[], bool]) -> None:
-        end = time.monotonic() + 1.0
+        end = time.monotonic() + 0.5
         self.until(lambda: reached() or time.monotonic() > end)
 
     def _lost(self) -> int:

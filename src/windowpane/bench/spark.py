@@ -69,8 +69,18 @@ class Scale:
 
 
 _TUMBLING, _SLOW_FILES = "60/60", 2
-FULL = Scale(5_000_000, 10, 30, 1_000_000, 3, 9, 6)
-QUICK = Scale(500_000, 2, 2, None, 1, 1, 1)
+FULL = Scale(
+    rows=5_000_000,
+    files=10,
+    tumbling_files=30,
+    slow_rows=1_000_000,
+    passes=3,
+    tumbling_passes=9,
+    unmeasured=6,
+)
+QUICK = Scale(
+    rows=500_000, files=2, tumbling_files=2, slow_rows=None, passes=1, tumbling_passes=1, unmeasured=1
+)
 
 
 @dataclass

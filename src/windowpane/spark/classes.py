@@ -46,10 +46,13 @@ def java_options() -> str:
 def write_archive() -> None:
     """Run queries on Spark in another process and keep the classes that they needed."""
     try:
-        file = archive()
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except (RuntimeError, OSError) as error:
+        _write(archive())
+    except (RuntimeError, OSError) as error:  # RuntimeError: there is no home
         raise NotKept(f"{error}. Let XDG_CACHE_HOME name a folder that can be written.") from error
+
+
+def _write(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".classes-", dir=file.parent) as folder:
         made = Path(folder) / file.name
         _run_spark(folder, f"-XX:ArchiveClassesAtExit={made}")
