@@ -6,8 +6,6 @@ WARM := .venv/.warm
 BIN := .venv/bin
 JOBS ?= 2
 
-export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
-export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 export TZ := UTC
 
 .PHONY: help setup java demo test check format bench golden clean

@@ -3,6 +3,7 @@
 from windowpane.spark import latest  # noqa: F401 - it registers itself as a runtime
 from windowpane.spark.classes import java_options
 from windowpane.spark.control import finish, punctuate
+from windowpane.spark.interpreter import python
 from windowpane.spark.outputs import Outputs, counts_of
 from windowpane.spark.run import schema_of, selected, to_spark
 from windowpane.spark.session import SETTINGS
@@ -14,6 +15,7 @@ __all__ = [
     "finish",
     "java_options",
     "punctuate",
+    "python",
     "schema_of",
     "selected",
     "to_spark",

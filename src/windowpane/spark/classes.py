@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pyspark
 
+from windowpane.values.paths import cache_folder
+
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LIMIT = 600
 
@@ -26,10 +28,8 @@ class NotKept(Exception):
 
 def archive() -> Path:
     """Where the archive of this installation of Spark is, or would be: it is good for these jars only."""
-    home = os.environ.get("XDG_CACHE_HOME")
     place = zlib.crc32(os.fsencode(Path(pyspark.__file__).parent))
-    name = f"spark-{pyspark.__version__}-{place:08x}.jsa"
-    return Path(home or Path.home() / ".cache") / "windowpane" / name
+    return cache_folder() / f"spark-{pyspark.__version__}-{place:08x}.jsa"
 
 
 def java_options() -> str:

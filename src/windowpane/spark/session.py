@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.spark.classes import java_options
+from windowpane.spark.interpreter import python
 
 ERRORS = (PySparkException, Py4JError)
 """What Spark raises."""
@@ -52,9 +53,10 @@ def open_session(
 
     `messages` is a file for what Spark's processes print, which else goes to this program's standard error.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = master or settings.get("spark.master", MASTER)
+    os.environ.setdefault("PYSPARK_PYTHON", python(master))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name).master(master or settings.get("spark.master", MASTER))
+    builder = SparkSession.builder.appName(name).master(master)
     java = f"{java_options()} {settings.get(_JAVA, '')}".strip()
     for key, value in {**DEFAULTS, **settings, **({_JAVA: java} if java else {})}.items():
         if key != "spark.master":

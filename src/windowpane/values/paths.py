@@ -1,7 +1,8 @@
-"""Paths as Spark takes them: of this machine, or URIs of a file system."""
+"""Paths as Spark takes them: of this machine, or URIs of a file system. And where we keep what saves time."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -19,3 +20,8 @@ def local_path(path: str | Path) -> Path | None:
     if text.startswith("file:"):
         return Path("/" + text.removeprefix("file:").lstrip("/"))
     return None if SCHEME.match(text) else Path(text)
+
+
+def cache_folder() -> Path:
+    """Where files are kept that only save time; RuntimeError if there is no home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "windowpane"
