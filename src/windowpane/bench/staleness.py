@@ -3,6 +3,8 @@
 All in virtual time, so the figures do not depend on the machine. On synthetic streams the unit is the mean
 time between two updates, on real ones a second. The load is the work that arrives for each unit of the
 consumer's time: a load of 2 is twice what it can do. Real streams are replayed where their files are found.
+
+For three keys the least staleness that any policy can have is computed too: how much is there left to gain?
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from windowpane.bench.real_streams import replays
 from windowpane.bench.report import Claim, Report, Row, Scalar
 from windowpane.bench.runner import Progress
 from windowpane.core.arrays import Floats
+from windowpane.simulate.optimum import optimum
 from windowpane.simulate.overload import Arrivals, arrivals, simulate, two_class, uniform, zipf
 from windowpane.values.freshness import Policy
 
@@ -27,9 +30,10 @@ KEYS = (10, 100)
 THETAS = (0.3, 0.6, 0.9, 1.2, 1.5)
 SLOW = (0.2, 0.5, 0.8)
 REPLAY_LOADS = (2.0, 5.0, 20.0)
+FEW, FEW_LOADS, QUICK_FEW_LOADS = 3, (1.2, 1.5, 2.0, 3.0, 5.0), (2.0,)
 WARM_UP = 1 / 6
 """The part of a synthetic stream before staleness is measured."""
-WORST, MEAN, MODERATE, STEEP = 1.01, 0.92, 5.0, 0.9
+WORST, MEAN, MODERATE, STEEP, LEAST = 1.01, 0.92, 5.0, 0.9, 1.01
 
 Pair = tuple[float, float]
 """Queue and application staleness."""
@@ -55,7 +59,8 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
     updates, seeds = (20_000, 2) if quick else (60_000, 12)
     grid = list(cells(QUICK_LOADS if quick else LOADS))
     streams = replays(20_000 if quick else 200_000)
-    points = len(grid) + len(streams) * len(REPLAY_LOADS)
+    small = list(few(QUICK_FEW_LOADS if quick else FEW_LOADS))
+    points = len(grid) + len(small) + len(streams) * len(REPLAY_LOADS)
     rows: list[Row] = []
     found: list[tuple[Cell, Pair]] = []
     for cell in grid:
@@ -63,6 +68,13 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         by_policy = measured(cell, updates, seeds)
         rows.append(row(cell.name, len(cell.shares), cell.load, by_policy))
         found.append((cell, ratios(by_policy)))
+    left: list[Pair] = []
+    for cell in small:
+        progress(len(rows), points, f"{cell.name}, {FEW} keys, load {cell.load:g}, and the least possible")
+        by_policy, least = measured(cell, updates, seeds), least_of(cell, slots=3 if quick else 4)
+        rows.append({**row(cell.name, FEW, cell.load, by_policy), "least": float(f"{least[1]:.5g}")})
+        ours = by_policy[Policy.FRESHEST]
+        left.append((ours[0] / least[0], ours[1] / least[1]))
     for name, stream in streams.items():
         for load in REPLAY_LOADS:
             progress(len(rows), points, f"{name}, load {load:g}")
@@ -74,7 +86,7 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         "best_of": ", ".join(policy.value for policy in PAPER),
         "real_streams": ", ".join(streams) or "none found",
     }
-    return Report("staleness", parameters, rows, claims(found))
+    return Report("staleness", parameters, rows, [*claims(found), *claims_of_few(left)])
 
 
 def cells(loads: tuple[float, ...]) -> Iterator[Cell]:
@@ -87,6 +99,21 @@ def cells(loads: tuple[float, ...]) -> Iterator[Cell]:
         for name, (shares, theta) in shapes.items():
             for load in loads:
                 yield Cell(name, shares, load, theta)
+
+
+def few(loads: tuple[float, ...]) -> Iterator[Cell]:
+    """Skewed updates of so few keys that the least staleness can be computed."""
+    shapes = {f"two classes, {n} of {FEW} slow": two_class(FEW, n) for n in (1, 2)}
+    shapes |= {f"zipf {theta}": zipf(FEW, theta) for theta in THETAS if theta <= STEEP}
+    return (Cell(name, shares, load) for name, shares in shapes.items() for load in loads)
+
+
+def least_of(cell: Cell, *, slots: int) -> Pair:
+    """The least staleness that any policy can have."""
+    queue, application = (
+        optimum(cell.shares, cell.load, application=kind, slots=slots) for kind in (False, True)
+    )
+    return queue, application
 
 
 def measured(cell: Cell, updates: int, seeds: int) -> dict[Policy, Pair]:
@@ -141,4 +168,14 @@ def claims(found: list[tuple[Cell, Pair]]) -> list[Claim]:
             Claim(f"{mean}, {steepest}", float(np.mean(whole)), MEAN, at_most=True),
             Claim(f"{mean}, Zipf up to {STEEP:g} only", float(np.mean(mild)), MEAN, at_most=True),
         ]
+    return made
+
+
+def claims_of_few(left: list[Pair]) -> list[Claim]:
+    """Little is left to gain, whatever the policy."""
+    made = []
+    for kind, name in enumerate(("queue", "application")):
+        mean = float(np.mean([pair[kind] for pair in left]))
+        claim = f"{name} staleness / least of any policy, mean of cells of {FEW} keys"
+        made.append(Claim(claim, mean, LEAST, at_most=True))
     return made
