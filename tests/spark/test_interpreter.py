@@ -38,11 +38,14 @@ def test_what_spark_puts_first_is_taken_off_the_path(home):
     assert started() == ""
 
 
-def test_the_launcher_is_written_once(home):
+def test_the_launcher_is_written_once_and_when_damaged(home):
     first = interpreter.python("local[2]")
     written = Path(first).stat().st_mtime_ns
     assert interpreter.python("local-cluster[2,1,512]") == first
     assert Path(first).stat().st_mtime_ns == written
+    Path(first).write_text("damaged")
+    assert interpreter.python("local[2]") == first
+    assert Path(first).read_text().startswith("#!/bin/sh")
     assert [path.parent for path in home.rglob("*") if path.is_file()] == [home / "windowpane"]
 
 

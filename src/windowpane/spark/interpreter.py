@@ -55,11 +55,11 @@ def _is_installed() -> bool:
 
 
 def _launcher() -> Path:
-    """The launcher, which is written if it is not there."""
+    """The launcher, which is written unless it is there."""
     folder = cache_folder()
     text = _LAUNCHER.format(package=shlex.quote(str(_PACKAGE)), python=shlex.quote(sys.executable))
     file = folder / f"python-{zlib.crc32(text.encode()):08x}"
-    if not file.is_file():
+    if not file.is_file() or file.read_text() != text:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".python-", dir=folder) as made:
             new = Path(made) / file.name
