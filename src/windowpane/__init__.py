@@ -4,7 +4,17 @@ from importlib import import_module
 
 from windowpane import errors
 from windowpane.core.algebra_check import check_algebra
-from windowpane.local import Freshness, Snapshot, UpdateQueue, Updates, UpdateWindows, resume, run, start
+from windowpane.local import (
+    Freshness,
+    Snapshot,
+    UpdateQueue,
+    Updates,
+    UpdateWindows,
+    WindowFreshness,
+    resume,
+    run,
+    start,
+)
 from windowpane.query import FOREIGN, stream, to_spark
 from windowpane.values.aggregates import (
     Algebra,
@@ -64,6 +74,7 @@ __all__ = [
     "UpdateWindows",
     "Updates",
     "UserAggregate",
+    "WindowFreshness",
     "approx_distinct",
     "approx_quantile",
     "arg_max",

@@ -61,7 +61,7 @@ def test_a_result_is_that_of_its_window(window, steps, policy):
         policy=policy,
     )
     arrived = defaultdict(list)
-    clock, time, results = 0.0, 0, []
+    clock, time, results = 0.0, -15, []
     for step in [*steps, 10_000]:
         clock += 1.0
         if isinstance(step, int):

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.upstream.window_model import Model
+from tests.upstream.window_model import ByMarks, Model
 from windowpane import errors
+from windowpane.core.kernels.update_windows import NO_START, NOT_OPENED
 from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.windows import Commit, Phase, UpdateWindow, WindowQueue
 from windowpane.values.freshness import Policy
@@ -45,8 +46,9 @@ class Drive:
         self.queue = WindowQueue(window, self.pool, 2, policy=policy, block=block)
         eager = window.commit is Commit.EAGER
         self.model = Model(window.size, window.slide, eager=eager, timed=window.timed)
-        self.clock = self.time = 0
+        self.clock, self.time = 0, -25  # so that windows end before, at and after 0
         self.numbers = defaultdict(list)
+        self.operator = ByMarks()
         self.dequeued, self.marks, self.done = [], [], []
 
     def come(self, batch):
@@ -68,11 +70,23 @@ class Drive:
     def serve(self, tuples):
         self.model.serve(tuples)
         served = self.queue.serve(float(self.clock), tuples)
-        self.dequeued += zip(
-            served.keys.tolist(), served.windows.tolist(), map(tuple, served.rows.tolist()), strict=True
-        )
         self.marks += served.marks.tolist()
+        ends = iter(served.done_keys.tolist())
+        told = defaultdict(int)
+        for key, row, mark in zip(
+            served.keys.tolist(), served.rows.tolist(), served.marks.tolist(), strict=True
+        ):
+            if mark > NOT_OPENED and key in self.operator.open:  # it had ended before
+                self.operator.end(key)
+                told[key] += 1
+            end = self.operator.read(key, tuple(row), mark)
+            self.dequeued.append((key, (end - self.window.size) // self.window.slide, tuple(row)))
+        for key in ends:
+            told[key] -= 1
+            if told[key] < 0:
+                self.operator.end(key)
         self.done += zip(served.done_keys.tolist(), served.done_windows.tolist(), strict=True)
+        self.done_tuples = served.done_tuples.tolist()
 
     def punctuate(self, ahead):
         if self.window.timed:
@@ -150,15 +164,33 @@ def test_that_bound_is_reached_where_windows_touch(commit, size, slide):
 def test_an_operator_that_follows_the_marks_alone_builds_the_same_windows(window, steps):
     """Table 1: open where the mark is an end, update the open window with every tuple."""
     drive = Drive(window).play(steps)
-    open_, built = {}, {}
-    for (key, w, row), mark in zip(drive.dequeued, drive.marks, strict=True):
-        if w * window.slide + window.size == mark and key not in open_:
-            open_[key] = (w, [])
-        assert mark in {-1, 0} or mark == open_[key][0] * window.slide + window.size
-        open_[key][1].append(row)
-        if (key, w) in drive.done and len(open_[key][1]) == len(drive.arrivals_in(key, w)):
-            built[key, w] = open_.pop(key)[1]
-    assert built == {(key, w): drive.arrivals_in(key, w) for key, w in drive.done}
+    wanted = {(key, w * window.slide + window.size): drive.arrivals_in(key, w) for key, w in drive.done}
+    assert {(key, end): rows for key, end, rows in drive.operator.given} == wanted
+    assert len(drive.operator.given) == len(wanted)
+
+
+@given(window=WINDOWS.filter(lambda w: not w.timed), steps=STEPS)
+@settings(max_examples=60, deadline=None)
+def test_where_tuples_are_counted_the_marks_say_when_a_window_ends_as_well(window, steps):
+    drive = Drive(window).play(steps)
+    operator = ByMarks()
+    for (key, _, row), mark in zip(drive.dequeued, drive.marks, strict=True):
+        if row[0] == operator.read(key, row, mark) - 1:
+            operator.end(key)
+    assert [(key, (end - window.size) // window.slide) for key, end, _ in operator.given] == drive.done
+    assert [rows for *_, rows in operator.given] == [drive.arrivals_in(*done) for done in drive.done]
+
+
+@pytest.mark.parametrize("commit", Commit)
+def test_marks_of_windows_that_end_at_or_before_0_are_their_ends(commit):
+    queue = WindowQueue(UpdateWindow(3, 1, commit, timed=True), PagePool(4), 1)
+    seen = []
+    for place in range(-7, 4):
+        queue.enqueue(ints([0, 1]), ints([[place], [place + 1]]), np.zeros(2))
+        seen += queue.serve(0.0, 9).marks.tolist()
+    opened = [mark for mark in seen if mark > NOT_OPENED]
+    assert {-1, 0} <= set(opened)
+    assert set(seen) - set(opened) <= {NO_START, NOT_OPENED}
 
 
 def test_marks_of_a_lazy_window():
@@ -166,7 +198,49 @@ def test_marks_of_a_lazy_window():
     drive.come([(0, 1)] * 7)
     drive.serve(1)
     assert [row[0] for _, _, row in drive.dequeued] == [2, 3, 4, 5, 6]
-    assert drive.marks == [7, -1, 0, -1, 0]
+    assert drive.marks == [7, NO_START, NOT_OPENED, NO_START, NOT_OPENED]
+
+
+@given(window=WINDOWS, steps=STEPS)
+@settings(max_examples=100, deadline=None)
+def test_windows_that_arrived_in_full_are_done_lost_or_to_come(window, steps):
+    def check(drive):
+        lost = 0
+        for key, state in drive.model.keys.items():
+            windows = {w for place in state.places for w in drive.model.windows_of(place)}
+            full = {w for w in windows if state.bound is not None and drive.model.end_of(w) <= state.bound}
+            to_come = {state.newest} if state.waits_since is not None else set()
+            to_come |= {state.committed} if state.phase != "done" else set()
+            lost += len(full - to_come - {w for at, w in drive.done if at == key})
+        assert drive.queue.lost == lost
+
+    Drive(window).play(steps, check)
+
+
+@given(window=WINDOWS, steps=STEPS, policy=st.sampled_from(POLICIES))
+@settings(max_examples=100, deadline=None)
+def test_both_buffers_of_a_key_are_bounded(window, steps, policy):
+    """LAZY: windows wait in the enqueue buffer. EAGER: it is emptied whenever a window starts."""
+    eager = window.commit is Commit.EAGER
+
+    def check(drive):
+        waits, works = drive.queue.buffered()
+        keys = np.arange(len(waits))
+        rows, offsets = drive.queue._buffers.read(keys)
+        for key in keys.tolist():
+            places = rows[offsets[key] : offsets[key + 1], 0].tolist()
+            assert len(set(places)) <= window.size + window.slide
+            if not window.timed:
+                assert len(places) <= window.most_tuples
+                assert waits[key] <= (min(window.size, window.slide) if eager else window.most_tuples)
+                assert works[key] <= window.size - 1  # the first tuple is processed when it is committed
+        assert window.timed or max(getattr(drive, "done_tuples", ()), default=0) <= window.size
+        if eager and policy is Policy.IN_PLACE:
+            for key, state in drive.model.keys.items():
+                assert works[key] == len(state.dequeue)
+                assert waits[key] == (len(state.enqueue) if state.waits_since is not None else 0)
+
+    Drive(window, policy).play(steps, check)
 
 
 def test_memory_returns_when_windows_are_served():

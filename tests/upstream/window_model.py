@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from windowpane.core.kernels.update_windows import NOT_OPENED
+
 
 @dataclass
 class Key:
@@ -16,6 +18,25 @@ class Key:
     committed: int | None = None
     phase: str = "done"
     waits_since: int | None = None
+
+
+class ByMarks:
+    """Table 1: an operator that sees tuples, marks and ends, and nothing of how windows are delimited."""
+
+    def __init__(self):
+        self.open = {}
+        self.given = []
+
+    def read(self, key, row, mark):
+        if mark > NOT_OPENED:
+            assert key not in self.open
+            self.open[key] = (mark, [])
+        self.open[key][1].append(row)
+        return self.open[key][0]
+
+    def end(self, key):
+        """The last row of table 1: t = end[W]."""
+        self.given.append((key, *self.open.pop(key)))
 
 
 class Model:

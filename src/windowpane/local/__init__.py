@@ -5,7 +5,7 @@ from windowpane.local.run import resume, run, start
 from windowpane.local.runner import QueryRunner, Runner
 from windowpane.local.snapshot import Snapshot
 from windowpane.local.update_queue import Freshness, UpdateQueue
-from windowpane.local.update_windows import UpdateWindows
+from windowpane.local.update_windows import UpdateWindows, WindowFreshness
 from windowpane.local.updates import Updates
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "UpdateQueue",
     "UpdateWindows",
     "Updates",
+    "WindowFreshness",
     "resume",
     "run",
     "start",

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import time as system
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Column
+from windowpane.core.column_types import plain_type
 from windowpane.core.columns import read_column, usable_time
 from windowpane.core.keys import KeyIndex
-from windowpane.core.results import window_type
 from windowpane.core.upstream.memory import PagePool
+from windowpane.core.upstream.recency import Recency
 from windowpane.core.upstream.window_operator import FreshWindows
 from windowpane.core.upstream.windows import Commit, UpdateWindow
 from windowpane.local.update_queue import Freshness
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, unknown_column
+from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
 from windowpane.values.freshness import Policy
 from windowpane.values.user_aggregates import UserAggregate
 
@@ -33,19 +36,40 @@ _ALL = 1 << 20
 """Rows that one `get` processes unless it is told otherwise."""
 
 
+@dataclass(frozen=True, slots=True)
+class WindowFreshness(Freshness):
+    """How stale the results of windows are, in seconds, averaged over the time since the operator was made.
+
+    As `Freshness`, where `puts` are rows, `gets` are results and `waiting` are keys. Of windows that hold
+    rows and arrived in full each is got, lost, or still to come.
+
+    Attributes:
+        lost: how many windows arrived in full and have no result, because newer ones took their place.
+        late: how many rows were left out, as they came behind a younger row of their key or a punctuation.
+    """
+
+    late: int = 0
+
+
 class UpdateWindows:
     """An update queue of windows and the aggregates behind it; `wp.Updates(...).window(...).agg(...)`.
+
+    One thread at a time may use it.
 
     Args:
         keys: the columns whose values have windows of their own.
         time: the column of event time.
         span: size and slide: numbers of rows of a key, or lengths of time.
-        aggregates: what is wanted of each window; columns must be numbers or times.
+        aggregates: what is wanted of each window; columns must be numbers, booleans or times.
         commit: `lazy` (to the newest window that arrived in full) or `eager` (to the newest that started).
         policy: which key is served next: `in_place`, `fifo`, `linecutting` or `freshest`.
         memory: the most bytes that rows may take; one more is an error, nothing is dropped in silence.
-        cost: the seconds that a row takes, as a guess.
+        cost: the seconds that a row takes, as a first guess; it is measured.
         clock: where the time comes from, in seconds that never go back; by default the system's.
+        forget: after how many seconds without a row a key that does not wait is forgotten, with the rows of
+            its unfinished windows, so that memory is bounded by the keys of that time. If it comes back it
+            is a new key: its rows count from 0; windows of event time that may hold forgotten rows are never
+            given, and rows that lie in no later one are late.
     """
 
     def __init__(  # noqa: PLR0913 - keyword options, each with a default
@@ -60,9 +84,9 @@ class UpdateWindows:
         memory: int = 1 << 26,
         cost: float = 0.001,
         clock: Callable[[], float] | None = None,
+        forget: float = 3600.0,
     ) -> None:
-        if not aggregates:
-            raise BadQuery("agg() needs an aggregate, such as wp.mean('price').")
+        _check_names(keys, aggregates)
         if commit not in tuple(Commit):
             raise BadQuery(f"commit={commit!r}: there is no such way. Use 'lazy' or 'eager'.")
         self._keys, self._time, self._aggregates = tuple(keys), time, tuple(aggregates)
@@ -77,8 +101,9 @@ class UpdateWindows:
         self._began = self._clock()
         self._index: KeyIndex | None = None
         self._operator: FreshWindows | None = None
-        self._point: pa.DataType = pa.int64()
-        self._puts = self._got = 0
+        self._types: dict[str, pa.DataType] = {}
+        self._recency = Recency(forget)
+        self._got = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle, which stores the operator as it stands; the time goes on where it was."""
@@ -90,74 +115,121 @@ class UpdateWindows:
         self._began = self._clock() - state["_began"]
 
     def put(self, rows: pa.Table) -> int:
-        """Take rows in arrival order; how many came too late for every window that is still to be."""
+        """Take rows in arrival order; how many were late: behind a younger row of their key or a punctuation.
+
+        Late rows are left out.
+        """
         operator, index = self._ready(rows)
+        places = usable_time(rows[self._time], self._time) if self._window.timed else None
+        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
         ids = index.encode([rows[name] for name in self._keys], len(rows))
-        places = None
-        if self._window.timed:
-            places = usable_time(rows[self._time], self._time)
-        names = {name for aggregate in self._aggregates for name in aggregate.columns}
-        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in names}
-        late = operator.push(ids, columns, np.full(len(rows), self._now()), places)
-        self._puts += len(rows)
+        now = self._now()
+        late = operator.push(ids, columns, np.full(len(rows), now), places)
+        self._recency.saw(ids, len(index), now)
+        self._forget_idle(operator, index, now)
         return int(np.count_nonzero(late))
 
-    def punctuate(self, bound: int) -> None:
-        """No row with an event time below this (in microseconds, or as the column counts) is to come."""
+    def punctuate(self, bound: int | datetime | date) -> None:
+        """No row with an event time below this (a number: in microseconds, or as the column counts) comes."""
         if self._operator is None:
             raise BadQuery("nothing was put yet, so there is no window to close.")
-        self._operator.queue.punctuate(bound, self._now())
+        measure = bound if isinstance(bound, int) else int(usable_time(pa.array([bound]), self._time)[0])
+        self._operator.queue.punctuate(measure, self._now())
 
     def get(self, rows: int = _ALL) -> pa.Table:
-        """Process up to so many rows (`lazy`: up to a window more); the results that this completed."""
+        """Process up to so many rows (`lazy`: up to a window more); the results that this completed.
+
+        What was got before counts as delivered now, unless `done` said so earlier; what it took is learned.
+        """
         operator, index = self._operator, self._index
         if operator is None or index is None:
             raise BadQuery("nothing was put yet, so the columns of results are not known. Put rows first.")
+        if rows < 0:
+            raise BadQuery(f"get({rows}) would process less than nothing. Give a number of rows.")
         found = operator.serve(self._now(), rows)
         self._got += len(found)
-        ids = found["key"].to_numpy()
-        columns = dict(zip(self._keys, index.values(ids), strict=True))
-        ends = [found["window"].combine_chunks().field(i).cast(self._point) for i in range(2)]
-        columns["window"] = pa.StructArray.from_arrays(ends, fields=list(window_type(self._point)))
-        rest = [name for name in found.column_names if name not in ("key", "window", "committed", "done")]
-        return pa.table(columns | {name: found[name] for name in rest})
+        key, window, *rest = (column.combine_chunks() for column in found.columns)
+        sides = [window.field(i).cast(self._point) for i in range(2)]
+        columns = [*index.values(key.to_numpy()), pa.StructArray.from_arrays(sides, ["start", "end"])]
+        names = [*self._keys, "window", *(aggregate.name for aggregate in self._aggregates)]
+        columns += rest[: len(self._aggregates)]
+        return pa.Table.from_arrays(columns, names)
 
-    def staleness(self) -> Freshness:
+    def done(self) -> None:
+        """The results that were got last are delivered."""
+        if self._operator is not None:
+            self._operator.deliver(self._now())
+
+    def staleness(self) -> WindowFreshness:
         """How stale results have been, in seconds; the application's counts windows that arrived in full."""
         if self._operator is None or self._index is None:
             none = np.empty(0)
-            return Freshness((), none, none, 0, 0, 0, 0)
+            return WindowFreshness((), none, none, 0, 0, 0, 0)
         queue = self._operator.queue
         found = queue.staleness(self._now())
         values = [column.to_pylist() for column in self._index.values(np.arange(len(found.queue)))]
         keys = tuple(values[0]) if len(values) == 1 else tuple(zip(*values, strict=True))
-        return Freshness(
-            keys, found.queue, found.application, self._puts, self._got, queue.late, len(queue.waiting())
-        )
+        counts = (queue.taken, self._got, queue.lost, len(queue.waiting()))
+        return WindowFreshness(keys, found.queue, found.application, *counts, found.forgotten, queue.late)
 
     def _now(self) -> float:
         """Seconds since the operator was made, as the queue counts."""
         return self._clock() - self._began
 
+    @property
+    def _names(self) -> list[str]:
+        """The columns that are aggregated."""
+        return list(dict.fromkeys(name for aggregate in self._aggregates for name in aggregate.columns))
+
+    @property
+    def _point(self) -> pa.DataType:
+        """The type of a window's start and end, as queries have it."""
+        kind = self._types[self._time] if self._window.timed else pa.int64()
+        if pa.types.is_integer(kind):
+            return pa.int64()
+        return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
+
     def _ready(self, rows: pa.Table) -> tuple[FreshWindows, KeyIndex]:
         """The operator, made when the first rows tell the types of the columns."""
-        names = [name for aggregate in self._aggregates for name in aggregate.columns]
-        for name in (*self._keys, *names, *((self._time,) if self._window.timed else ())):
+        if not isinstance(rows, pa.Table):
+            raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
+        used = [*self._names, *((self._time,) if self._window.timed else ())]
+        for name in (*self._keys, *used):
             if name not in rows.column_names:
                 raise unknown_column(name, "the table", rows.column_names)
+        types = {name: plain_type(rows.schema.field(name).type) for name in used}
         if self._operator is None or self._index is None:
-            self._index = KeyIndex(self._keys, [rows.schema.field(name).type for name in self._keys])
-            types = {name: _wide(rows.schema.field(name).type) for name in names}
             self._operator = FreshWindows(
                 self._window, self._aggregates, types, self._pool, policy=self._policy, cost=self._cost
             )
-            kind = rows.schema.field(self._time).type if self._window.timed else pa.int64()
-            self._point = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.int64()
+            self._index = KeyIndex(self._keys, [rows.schema.field(name).type for name in self._keys])
+            self._types = types
+        for name, kind in types.items():
+            if kind != self._types[name] and not pa.types.is_null(rows.schema.field(name).type):
+                remedy = "Cast the column: all rows must have it in the type of the first ones."
+                raise wrong_type(name, kind, str(self._types[name]), remedy)
         return self._operator, self._index
 
+    def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float) -> None:
+        if not self._recency.due(len(index)):
+            return
+        operator.queue.grow(len(index))
+        gone = self._recency.gone(operator.idle())
+        if gone is not None:
+            operator.keep(~gone, now)
+            index.compact(~gone)
+            self._recency.keep(~gone)
 
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """The type in which a column is held."""
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(kind) else kind
+
+def _check_names(keys: Sequence[str], aggregates: Sequence[Aggregates]) -> None:
+    """Each column of the result must have a name of its own."""
+    if not aggregates:
+        raise BadQuery("agg() needs an aggregate, such as wp.mean('price').")
+    taken = {*keys, "window"}
+    for aggregate in aggregates:
+        if aggregate.name in taken:
+            raise BadQuery(
+                f"the result would have two columns {aggregate.name!r}. Name one of them anew, with "
+                ".named('other')."
+            )
+        taken.add(aggregate.name)

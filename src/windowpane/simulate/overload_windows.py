@@ -16,8 +16,9 @@ from windowpane.core.kernels.ranks import number_tuples
 from windowpane.core.kernels.update_window_runs import overload
 from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.memory import PagePool
+from windowpane.core.upstream.served import new_delivered, new_dequeued
 from windowpane.core.upstream.staleness import Staleness
-from windowpane.core.upstream.windows import UpdateWindow, WindowQueue, new_delivered, new_dequeued
+from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
 from windowpane.simulate.overload import Arrivals
 from windowpane.values.errors import BadWindow, OutOfMemory
 from windowpane.values.freshness import Policy

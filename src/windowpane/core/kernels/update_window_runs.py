@@ -6,6 +6,7 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
+from windowpane.core.kernels.update_window_serves import begin, deliver, end
 from windowpane.core.kernels.update_windows import (
     BOUND,
     COUNTED,
@@ -16,8 +17,6 @@ from windowpane.core.kernels.update_windows import (
     Dequeued,
     Machine,
     advance,
-    begin,
-    end,
     enqueue,
 )
 
@@ -53,7 +52,10 @@ def punctuate(m: Machine, bound: int, now: float) -> None:
 
 @kernel
 def serve_many(m: Machine, out: Dequeued, done: Delivered, now: float, cost: float, budget: int) -> int:
-    """Serve until so many tuples were dequeued, of which the last window of LAZY may bring more; how many."""
+    """Serve until so many tuples were dequeued, of which the last window of LAZY may bring more; how many.
+
+    What is done is not delivered yet: `deliver_many`.
+    """
     spent = 0
     while spent < budget:
         key, tuples = begin(m, out, now + spent * cost)
@@ -62,6 +64,13 @@ def serve_many(m: Machine, out: Dequeued, done: Delivered, now: float, cost: flo
         spent += tuples
         end(m, key, done, now + spent * cost)
     return spent
+
+
+@kernel
+def deliver_many(m: Machine, keys: Ints, now: float) -> None:
+    """The results of these keys, each named once, reached the application."""
+    for i in range(len(keys)):
+        deliver(m, keys[i], now)
 
 
 @kernel
@@ -96,7 +105,8 @@ def overload(
                 return -1
             at += 1
         if current != NOBODY and free <= now:
-            end(m, current, done, now)
+            if end(m, current, done, now):
+                deliver(m, current, now)
             current = NOBODY
             free = _INF
         while current == NOBODY:
@@ -105,7 +115,8 @@ def overload(
             if key == NOBODY:
                 break
             if tuples == 0:
-                end(m, key, done, now)
+                if end(m, key, done, now):
+                    deliver(m, key, now)
                 continue
             processed += tuples
             current = key

@@ -16,33 +16,36 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.kinetic import place
-from windowpane.core.kernels.staleness import area
-from windowpane.core.kernels.update_queue import MEASURED, Queue, arrive, serve
+from windowpane.core.kernels.update_queue import Queue, arrive
 from windowpane.core.kernels.zones import (
     HELD,
     NEW,
     OLD,
-    WIDTH,
     Memory,
     drop,
     first_slot,
-    following,
     has_room,
     push,
     where,
 )
 
-NONE = -(2**62)
-"""No window yet, or no place."""
+NONE = -(2**63) + 1
+"""No window yet, or no place: times are not so far back (`columns.TIME_LIMIT`)."""
 NOBODY = -1
 DONE, READY, IDLE = 0, 1, 2
 PLACE = 0
 """The word of a row that holds the place of its tuple."""
-NOT_OPENED, NO_START = 0, -1
-"""Marks of dequeued tuples: a window starts but is not opened; no window starts. Else: the window's end."""
+NOT_OPENED, NO_START = -(2**63) + 3, -(2**63) + 2
+"""Marks of dequeued tuples: a window starts but is not opened; no window starts. Else: the window's end.
+
+Table 1 has 0 and -1 for these, which are ends of windows, too, where event time may be negative. These are
+below every end.
+"""
 # What a machine was made for, and its counts, each in one array.
 SIZE, SLIDE, COUNTED, EAGER, POLICY, SPEC = 0, 1, 2, 3, 4, 5
-FIRST, LAST, MOST_HELD, COUNTS = 0, 1, 2, 3
+FIRST, LAST, MOST_HELD = 0, 1, 2
+# Windows that hold tuples and arrived in full, and those of which the operator gave a result.
+FULL, RESULTS, COUNTS = 3, 4, 5
 _INF = np.inf
 
 # What is known of a key, in one array each of integers and times.
@@ -58,8 +61,8 @@ CLOSED = 4
 """The newest window that arrived in full and holds tuples."""
 COMMITTED = 5
 """The window that was served last."""
-DELIVERED = 6
-"""The window whose result was delivered last."""
+FINISHED = 6
+"""The window whose result the operator gave last."""
 PHASE = 7
 """DONE, READY or IDLE."""
 LEFT = 8
@@ -78,12 +81,16 @@ MARKED = 14
 """The window that started last among the dequeued tuples of the committed window."""
 AFTER = 15
 """The next key among those that are READY (`upq`)."""
-COLUMNS = 16
+TAKEN = 16
+"""How many tuples of the committed window were dequeued."""
+COLUMNS = 17
 SINCE = 0
 """When the key was committed."""
 NEXT_CLOSE = 1
 """When the first window behind the committed one had arrived in full."""
-MOMENTS = 2
+BEHIND = 2
+"""When the first window behind the one that is finished had arrived in full."""
+MOMENTS = 3
 
 
 class Machine(NamedTuple):
@@ -92,9 +99,9 @@ class Machine(NamedTuple):
     waiting: Queue
     """The keys that wait, ranked by policy: `wq`."""
     buffers: Ints
-    """For each key the columns SEEN to AFTER."""
+    """For each key the columns SEEN to TAKEN."""
     moments: Floats
-    """For each key SINCE and NEXT_CLOSE."""
+    """For each key SINCE to BEHIND."""
     memory: Memory
     spec: Ints
     counts: Ints
@@ -104,17 +111,17 @@ class Dequeued(NamedTuple):
     """Tuples on their way to the operator, with their marks (table 1)."""
 
     keys: Ints
-    windows: Ints
     marks: Ints
     rows: Ints
     filled: Ints
 
 
 class Delivered(NamedTuple):
-    """Windows whose result is complete."""
+    """Windows whose result is complete, and of how many tuples."""
 
     keys: Ints
     windows: Ints
+    tuples: Ints
     committed: Floats
     times: Floats
     filled: Ints
@@ -135,7 +142,7 @@ def enqueue(m: Machine, key: int, row: Ints, now: float) -> bool:
             _store(m, key, row, started, now)
         else:
             if m.spec[COUNTED]:  # the window that this tuple closes makes the older ones needless
-                _drop_below(m.memory, key, (at + 1 - m.spec[SIZE]) // m.spec[SLIDE] * m.spec[SLIDE])
+                drop_below(m.memory, key, (at + 1 - m.spec[SIZE]) // m.spec[SLIDE] * m.spec[SLIDE])
             push(m.memory, key, row)
         m.buffers[key, INSIDE] = at
         m.counts[MOST_HELD] = max(m.counts[MOST_HELD], m.memory.chains[key, HELD])
@@ -158,17 +165,29 @@ def advance(m: Machine, key: int, bound: int, now: float) -> None:
     # A window that ended before the last tuple was looked at when that tuple came. Counting begins with 0.
     if window <= b[key, CLOSED] or window * slide + size <= last or (m.spec[COUNTED] and window < 0):
         return
+    # Those that end behind the last tuple and started at or before it hold it.
+    before = max(b[key, CLOSED], (last - size) // slide)
+    m.counts[FULL] += window - (max(before, -1) if m.spec[COUNTED] else before)
     b[key, CLOSED] = window
-    if m.waiting.keys.pending[key] == _INF:
-        m.waiting.keys.pending[key] = now
-    if b[key, PHASE] != DONE and window > b[key, COMMITTED] and m.moments[key, NEXT_CLOSE] == _INF:
-        m.moments[key, NEXT_CLOSE] = now
+    _note_close(m, key, window, now)
     if not m.spec[EAGER]:
         b[key, NEWEST] = window
-        _drop_below(m.memory, key, window * slide)
+        drop_below(m.memory, key, window * slide)
         _wait(m, key, now)
     elif b[key, PHASE] == IDLE and b[key, LEFT] == 0 and bound >= b[key, COMMITTED] * slide + size:
-        _promote(b, m.counts, key)
+        promote(b, m.counts, key)
+
+
+@kernel
+def _note_close(m: Machine, key: int, window: int, now: float) -> None:
+    """From now on a result is missing, and will be after the one that is on its way."""
+    b, moments = m.buffers, m.moments
+    if m.waiting.keys.pending[key] == _INF:
+        m.waiting.keys.pending[key] = now
+    if b[key, PHASE] != DONE and window > b[key, COMMITTED] and moments[key, NEXT_CLOSE] == _INF:
+        moments[key, NEXT_CLOSE] = now
+    if window > b[key, FINISHED] and moments[key, BEHIND] == _INF:
+        moments[key, BEHIND] = now
 
 
 @kernel
@@ -181,7 +200,7 @@ def _store(m: Machine, key: int, row: Ints, started: int, now: float) -> None:
         b[key, OVER] = 0
         b[key, NEWEST] = started
         b[key, START_SKIP] = m.memory.chains[key, HELD]
-        _trim(b, m.memory, key)
+        trim(b, m.memory, key)
     slot = push(m.memory, key, row)
     skip = m.memory.chains[key, HELD] - 1
     if b[key, PHASE] != DONE and row[PLACE] < b[key, COMMITTED] * m.spec[SLIDE] + m.spec[SIZE]:
@@ -190,7 +209,7 @@ def _store(m: Machine, key: int, row: Ints, started: int, now: float) -> None:
             b[key, NEXT_SKIP] = skip
         b[key, LEFT] += 1
         if b[key, PHASE] == IDLE:
-            _promote(b, m.counts, key)
+            promote(b, m.counts, key)
     else:
         b[key, OVER] += 1
     if starts:
@@ -211,7 +230,7 @@ def _wait(m: Machine, key: int, now: float) -> None:
 
 
 @kernel
-def _promote(b: Ints, counts: Ints, key: int) -> None:
+def promote(b: Ints, counts: Ints, key: int) -> None:
     """Behind the other keys that are READY."""
     b[key, PHASE] = READY
     b[key, AFTER] = NOBODY
@@ -223,7 +242,7 @@ def _promote(b: Ints, counts: Ints, key: int) -> None:
 
 
 @kernel
-def _trim(b: Ints, memory: Memory, key: int) -> None:
+def trim(b: Ints, memory: Memory, key: int) -> None:
     """EAGER: forget the first tuples that neither the committed nor the newest window needs."""
     unused = memory.chains[key, HELD]
     if b[key, LEFT] > 0:
@@ -237,115 +256,10 @@ def _trim(b: Ints, memory: Memory, key: int) -> None:
 
 
 @kernel
-def _drop_below(memory: Memory, key: int, lowest: int) -> None:
+def drop_below(memory: Memory, key: int, lowest: int) -> None:
     """LAZY: forget the tuples before the oldest window that is still needed."""
     while memory.chains[key, HELD] > 0:
         page, word = where(memory, first_slot(memory, key))
         if memory.words[page, word + PLACE] >= lowest:
             return
         drop(memory, key, 1, OLD)
-
-
-@kernel
-def begin(m: Machine, out: Dequeued, now: float) -> tuple[int, int]:
-    """Which key the operator serves now, and how many tuples it gets: EAGER one, LAZY a whole window.
-
-    Keys that are READY come first; else the policy's first key is committed. NOBODY where none waits.
-    """
-    b = m.buffers
-    key = m.counts[FIRST]
-    if key == NOBODY:
-        key = serve(m.waiting, now)
-        if key == NOBODY:
-            return key, 0
-        b[key, COMMITTED] = b[key, NEWEST]
-        b[key, MARKED] = NONE
-        m.moments[key, SINCE] = now
-        b[key, LEFT] = m.memory.chains[key, HELD]
-        if m.spec[EAGER]:
-            b[key, LEFT] -= b[key, START_SKIP]
-            b[key, NEXT_SLOT] = b[key, START_SLOT]
-            b[key, NEXT_SKIP] = b[key, START_SKIP]
-            b[key, OVER] = 0
-        _promote(b, m.counts, key)
-    if not m.spec[EAGER]:
-        return key, _dequeue_all(b, m.memory, m.spec, key, out)
-    if b[key, LEFT] == 0:
-        return key, 0  # nothing was missing but the end of the window
-    slot = b[key, NEXT_SLOT]
-    _dequeue(b, m.memory, m.spec, key, slot, out)
-    b[key, LEFT] -= 1
-    if b[key, LEFT] > 0:
-        b[key, NEXT_SLOT] = following(m.memory, slot)
-        b[key, NEXT_SKIP] += 1
-    _trim(b, m.memory, key)
-    return key, 1
-
-
-@kernel
-def _dequeue_all(b: Ints, memory: Memory, spec: Ints, key: int, out: Dequeued) -> int:
-    """LAZY: the operator takes the window as a whole; its tuples stay only for the windows that follow."""
-    end = b[key, COMMITTED] * spec[SLIDE] + spec[SIZE]
-    slot = first_slot(memory, key)
-    taken = 0
-    while True:
-        page, word = where(memory, slot)
-        if memory.words[page, word + PLACE] >= end:
-            break
-        _dequeue(b, memory, spec, key, slot, out)
-        taken += 1
-        if taken == memory.chains[key, HELD]:
-            break
-        slot = following(memory, slot)
-    b[key, LEFT] = 0
-    _drop_below(memory, key, (b[key, COMMITTED] + 1) * spec[SLIDE])
-    return taken
-
-
-@kernel
-def _dequeue(b: Ints, memory: Memory, spec: Ints, key: int, slot: int, out: Dequeued) -> None:
-    page, word = where(memory, slot)
-    n = out.filled[0]
-    for i in range(memory.shape[WIDTH]):
-        out.rows[n, i] = memory.words[page, word + i]
-    out.keys[n] = key
-    out.windows[n] = b[key, COMMITTED]
-    started = memory.words[page, word + PLACE] // spec[SLIDE]
-    if b[key, MARKED] == NONE:
-        out.marks[n] = b[key, COMMITTED] * spec[SLIDE] + spec[SIZE]
-    else:
-        out.marks[n] = NOT_OPENED if started > b[key, MARKED] else NO_START
-    b[key, MARKED] = started
-    out.filled[0] = n + 1
-
-
-@kernel
-def end(m: Machine, key: int, done: Delivered, now: float) -> None:
-    """The operator is through with what it got: the result is delivered, or the key goes on or idles."""
-    b = m.buffers
-    if m.spec[EAGER]:
-        if b[key, LEFT] > 0:
-            return
-        missing = b[key, BOUND] < b[key, COMMITTED] * m.spec[SLIDE] + m.spec[SIZE]
-    else:
-        missing = False
-    m.counts[FIRST] = b[key, AFTER]
-    if missing:
-        b[key, PHASE] = IDLE
-        return
-    b[key, PHASE] = DONE
-    b[key, DELIVERED] = b[key, COMMITTED]
-    keys, totals = m.waiting.keys, m.waiting.totals
-    since = max(keys.delivered[key], totals[MEASURED])
-    keys.application_area[key] += area(keys.pending[key], since, now)
-    keys.delivered[key] = now
-    keys.pending[key] = m.moments[key, NEXT_CLOSE]
-    m.moments[key, NEXT_CLOSE] = _INF
-    if keys.first[key] < _INF:
-        place(m.waiting.tree, m.waiting.ranks, m.waiting.habits, key, now)
-    n = done.filled[0]
-    done.keys[n] = key
-    done.windows[n] = b[key, COMMITTED]
-    done.committed[n] = m.moments[key, SINCE]
-    done.times[n] = now
-    done.filled[0] = n + 1

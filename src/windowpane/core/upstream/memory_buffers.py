@@ -55,6 +55,13 @@ class WindowBuffers:
         more = max(keys, 2 * self.keys) - self.keys
         self.memory = self.memory._replace(chains=np.concatenate([self.memory.chains, chains(more)]))
 
+    def keep(self, ids: Ints, room: int) -> None:
+        """Forget all keys but these, which become 0, 1, 2, ...; there are buffers for `room` keys then."""
+        gone = np.setdiff1d(np.arange(self.keys), ids, assume_unique=True)
+        self.drop_oldest(gone, self.lengths(gone))
+        rest = chains(room - len(ids))
+        self.memory = self.memory._replace(chains=np.concatenate([self.memory.chains[ids], rest]))
+
     def append(self, keys: Ints, rows: Ints) -> None:
         """Store tuples behind the others of their keys, in the order given."""
         if len(keys) == 0:

@@ -1,13 +1,15 @@
 """The aggregate operator behind an update queue of windows: any aggregates, over whole windows only.
 
-The queue says which tuples belong to which window (section 6.1.3 of Moga et al. 2009), so the operator only
-folds what it is handed and lowers what is complete. Its state is one row of partials for each window that is
+The queue delimits windows (section 6.1.3 of Moga et al. 2009). The operator does what table 1 says: it opens
+a window where a mark is its end, updates the open window of a key with each of its tuples, and gives the
+result when the queue says that the end has come. Its state is one row of partials for each window that is
 begun.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,28 +17,49 @@ import pyarrow as pa
 
 from windowpane.core.aggregates import bind
 from windowpane.core.arrays import Bools, Column, Floats, Ints, Tuples
+from windowpane.core.column_types import plain_type
+from windowpane.core.columns import is_integral, scale_of
 from windowpane.core.fold import fold_slices
+from windowpane.core.kernels.update_windows import NONE, NOT_OPENED
 from windowpane.core.partials.base import Ranged
 from windowpane.core.results import window_type
 from windowpane.core.rows import Layout, Rows, merge, no_rows
 from windowpane.core.upstream.memory import PagePool, floats_of
-from windowpane.core.upstream.windows import Served, UpdateWindow, WindowQueue
+from windowpane.core.upstream.served import Served
+from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
 from windowpane.values.aggregates import Aggregate
-from windowpane.values.errors import BadAggregate, wrong_type
+from windowpane.values.errors import BadAggregate, BadState, wrong_type
 from windowpane.values.freshness import Policy
 from windowpane.values.user_aggregates import UserAggregate
 
 _PLACE, _VALID, _COLUMNS = 0, 1, 2
 _MOST_COLUMNS = 63
+_SHORTEST = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Results that are on their way: of which keys, of how many tuples, and what was processed since when."""
+
+    keys: Ints
+    tuples: Ints
+    processed: int
+    since: float
+
+
+_NOTHING = _Held(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0.0)
 
 
 class FreshWindows:
     """Aggregates of the newest window of each key, for an operator that cannot keep up.
 
-    Columns are int64 or float64, as `types` says. Keys are dense ids.
+    Columns are numbers, booleans or times, as `types` says; they come as the core holds them: int64 (times in
+    microseconds) or float64. Keys are dense ids.
     """
 
-    __slots__ = ("_aggregates", "_bound", "_layout", "_names", "_open", "_types", "queue")
+    __slots__ = (
+        "_aggregates", "_bound", "_ends", "_failed", "_held", "_layout", "_names", "_open", "_types", "queue",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -51,14 +74,18 @@ class FreshWindows:
         self._bind(aggregates, types)
         names = sorted({column for aggregate in aggregates for column in aggregate.columns})
         for name in names:
-            if types[name] not in {pa.int64(), pa.float64()}:
+            kind = plain_type(types[name])
+            if not (is_integral(kind) or pa.types.is_floating(kind) or scale_of(kind) is not None):
                 remedy = "Cast the column, or give the ids of its values."
-                raise wrong_type(name, types[name], "int64 or float64", remedy)
+                raise wrong_type(name, types[name], "a number, boolean or time", remedy)
         if len(names) > _MOST_COLUMNS:
             raise BadAggregate(f"{len(names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
         self._names = tuple(names)
-        self._types = {name: types[name] for name in names}
+        self._types = {name: plain_type(types[name]) for name in names}
         self._open: Rows = no_rows(self._layout)
+        self._ends: Ints = np.empty(0, np.int64)
+        self._held = _NOTHING
+        self._failed = ""
         width = _COLUMNS + len(names)
         self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost)
 
@@ -71,11 +98,13 @@ class FreshWindows:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickle: all but what follows from the aggregates, which holds functions."""
-        return self._aggregates, self._names, self._types, self._open, self.queue
+        kept = (self._open, self._ends, self._held, self._failed)
+        return self._aggregates, self._names, self._types, kept, self.queue
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Go on from what pickle kept."""
-        aggregates, self._names, self._types, self._open, self.queue = state
+        aggregates, self._names, self._types, kept, self.queue = state
+        self._open, self._ends, self._held, self._failed = kept
         self._bind(aggregates, self._types)
 
     @property
@@ -92,29 +121,88 @@ class FreshWindows:
             rows[:, _PLACE] = places
         for i, name in enumerate(self._names):
             column = columns[name]
-            held = np.asarray(column.values, self._types[name].to_pandas_dtype())
-            rows[:, _COLUMNS + i] = held.view(np.int64)
+            held = np.float64 if pa.types.is_floating(self._types[name]) else np.int64
+            rows[:, _COLUMNS + i] = np.asarray(column.values, held).view(np.int64)
             valid = np.int64(1) if column.valid is None else column.valid.astype(np.int64)
             rows[:, _VALID] |= valid << i
         return self.queue.enqueue(keys, rows, times)
 
     def serve(self, now: float, tuples: int, cost: float = 0.0) -> pa.Table:
-        """Process so many tuples, each taking `cost`; the results that this completed, in order of delivery.
+        """Process so many tuples, each taking `cost`; the results that this completed, in order.
 
-        Columns: `key`, `window`, the aggregates, and when the window was `committed` and `done`.
+        Columns by position: `key`, `window`, the aggregates, and when the window was `committed` and `done`.
+        The results of the call before count as delivered now, unless `deliver` said so earlier.
         """
+        if self._failed:
+            raise BadState(
+                f"an aggregate failed when its tuples were taken already: {self._failed} Results would lack "
+                "them. Go on with an operator that was stored before."
+            )
+        self.deliver(now)
         served = self.queue.serve(now, tuples, cost)
+        self._held = _Held(served.done_keys, served.done_tuples, served.tuples, now)
+        try:
+            return self._results(served)
+        except Exception as error:
+            self._failed = f"{type(error).__name__}: {error}"
+            raise
+
+    def _results(self, served: Served) -> pa.Table:
+        """Fold what was handed over, and lower what is complete."""
         if served.tuples:
-            windows, slices = np.unique(served.windows, return_inverse=True)
+            windows, slices = np.unique(self._follow(served.keys, served.marks), return_inverse=True)
             n_keys = int(served.keys.max()) + 1
             fresh = fold_slices(self._layout, self._tuples(served), windows, slices.reshape(-1), n_keys)
             self._open = merge(self._layout, self._open, fresh)
-        at = _find(self._open, served.done_windows, served.done_keys)
-        table = self._table(served, self._open.take(at))
+        ends = served.done_windows * self.queue.window.slide + self.queue.window.size
+        at = _find(self._open, ends, served.done_keys)
+        table = self._table(served, ends, self._open.take(at))
         rest = np.ones(len(self._open), np.bool_)
         rest[at] = False
         self._open = self._open.take(rest)
         return table
+
+    def deliver(self, now: float) -> None:
+        """The results of the last call reached the application, and what they took is learned.
+
+        The time since that call is that of the tuples it processed; a window takes that of its tuples.
+        """
+        held, self._held = self._held, _NOTHING
+        if len(held.keys):
+            self.queue.deliver(held.keys, now)
+            each = max(now - held.since, _SHORTEST) / max(held.processed, len(held.keys))
+            self.queue.learn(held.keys, each * np.maximum(held.tuples, 1))
+
+    def idle(self) -> Bools:
+        """By key id: whether nothing of the key waits, is ready to be processed, or on its way."""
+        idle = self.queue.idle()
+        idle[self._held.keys] = False
+        return idle
+
+    def keep(self, live: Bools, now: float) -> None:
+        """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
+        self.queue.keep(live, now)
+        place = np.cumsum(live) - 1
+        rest = self._open.take(live[self._open.key])
+        self._open = Rows(rest.start, place[rest.key], rest.partials)
+        self._ends = _reaching(self._ends, len(live))[: len(live)][live]
+        held = self._held
+        self._held = _Held(place[held.keys], held.tuples, held.processed, held.since)
+
+    def _follow(self, keys: Ints, marks: Ints) -> Ints:
+        """The end of the window that each tuple updates: of the one that its key opened last (table 1)."""
+        self._ends = _reaching(self._ends, int(keys.max()) + 1)
+        order = np.argsort(keys, kind="stable")
+        key, mark = keys[order], marks[order]
+        heads = np.append(True, key[1:] != key[:-1])
+        opens = mark > NOT_OPENED
+        end = np.where(opens, mark, self._ends[key])
+        found = end[np.maximum.accumulate(np.where(opens | heads, np.arange(len(key)), 0))]
+        last = np.append(np.flatnonzero(heads[1:]), len(key) - 1)
+        self._ends[key[last]] = found[last]
+        ends: Ints = np.empty_like(found)
+        ends[order] = found
+        return ends
 
     def _tuples(self, served: Served) -> Tuples:
         columns = {}
@@ -126,30 +214,36 @@ class FreshWindows:
             columns[name] = Column(values, None if bool(valid.all()) else valid)
         return Tuples(served.rows[:, _PLACE].copy(), served.keys, columns)
 
-    def _table(self, served: Served, complete: Rows) -> pa.Table:
+    def _table(self, served: Served, ends: Ints, complete: Rows) -> pa.Table:
         at = np.arange(len(complete))
         ranged = {
             partial: Ranged(partial, columns, at, at + 1)
             for partial, columns in zip(self._layout, complete.partials, strict=True)
         }
-        start = served.done_windows * self.queue.window.slide
-        ends = pa.StructArray.from_arrays(
-            [pa.array(start), pa.array(start + self.queue.window.size)], fields=list(window_type(pa.int64()))
-        )
-        columns = {"key": pa.array(served.done_keys), "window": ends}
-        for bound in self._bound:
-            columns[bound.name] = bound.lower(tuple(ranged[p] for p in bound.partials), _no_texts)
-        columns |= {"committed": pa.array(served.committed), "done": pa.array(served.done)}
-        return pa.table(columns)
+        sides = [pa.array(ends - self.queue.window.size), pa.array(ends)]
+        window = pa.StructArray.from_arrays(sides, fields=list(window_type(pa.int64())))
+        columns = [pa.array(served.done_keys), window]
+        columns += [b.lower(tuple(ranged[p] for p in b.partials), _no_texts) for b in self._bound]
+        columns += [pa.array(served.committed), pa.array(served.done)]
+        names = ["key", "window", *(bound.name for bound in self._bound), "committed", "done"]
+        return pa.Table.from_arrays(columns, names)
 
 
-def _find(table: Rows, windows: Ints, keys: Ints) -> Ints:
-    """Where these windows stand in a table sorted by (window, key), which holds them all."""
-    if len(windows) == 0:
+def _reaching(by_key: Ints, count: int) -> Ints:
+    """With an entry for at least so many keys."""
+    if count <= len(by_key):
+        return by_key
+    return np.concatenate([by_key, np.full(2 * count - len(by_key), NONE)])
+
+
+def _find(table: Rows, ends: Ints, keys: Ints) -> Ints:
+    """Where these windows stand in a table sorted by (end, key), which holds them all."""
+    if len(ends) == 0:
         return np.empty(0, np.int64)
     n_keys = int(table.key.max()) + 1
-    names = (table.start - table.start[0]) * n_keys + table.key
-    at: Ints = np.searchsorted(names, (windows - table.start[0]) * n_keys + keys)
+    known, rank = np.unique(table.start, return_inverse=True)  # ends themselves times keys could overflow
+    names = rank.reshape(-1) * n_keys + table.key
+    at: Ints = np.searchsorted(names, np.searchsorted(known, ends) * n_keys + keys)
     return at
 
 

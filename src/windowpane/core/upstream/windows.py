@@ -16,17 +16,18 @@ from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels import update_window_runs as runs
 from windowpane.core.kernels import update_windows as steps
 from windowpane.core.kernels.kinetic import build
-from windowpane.core.kernels.update_queue import MEASURED, NOW
+from windowpane.core.kernels.update_queue import MEASURED, NOW, learn_many
 from windowpane.core.kernels.zones import HELD, WIDTH
 from windowpane.core.upstream.memory import PagePool, Usage
 from windowpane.core.upstream.memory_buffers import WindowBuffers
 from windowpane.core.upstream.queue import CODES, new_queue, widened
-from windowpane.core.upstream.staleness import Staleness, staleness_of
+from windowpane.core.upstream.served import Served, new_delivered, new_dequeued
+from windowpane.core.upstream.staleness import Staleness, forget, staleness_of
 from windowpane.values.errors import BadQuery, BadWindow
 from windowpane.values.freshness import Policy, policy_of
 
 _NO_WINDOW = [
-    steps.INSIDE, steps.NEWEST, steps.CLOSED, steps.COMMITTED, steps.DELIVERED, steps.MARKED,
+    steps.INSIDE, steps.NEWEST, steps.CLOSED, steps.COMMITTED, steps.FINISHED, steps.MARKED,
 ]  # fmt: skip
 _SMALLEST = 16
 
@@ -65,32 +66,8 @@ class UpdateWindow:
 
     @property
     def most_tuples(self) -> int:
-        """The most that waits for one key, where tuples are counted."""
+        """The most tuples of one key that are kept, where tuples are counted (7.2: omega + delta - 1)."""
         return self.size + self.slide - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What one call of `serve` brought.
-
-    The dequeued tuples in order: key ids, windows, marks (the end of a window that is to be opened, 0 for the
-    start of one that is not, -1 else) and rows. Then the windows that are complete: `done_keys`,
-    `done_windows`, when they were committed and when they were done.
-    """
-
-    keys: Ints
-    windows: Ints
-    marks: Ints
-    rows: Ints
-    done_keys: Ints
-    done_windows: Ints
-    committed: Floats
-    done: Floats
-
-    @property
-    def tuples(self) -> int:
-        """How many tuples were dequeued."""
-        return len(self.keys)
 
 
 class WindowQueue:
@@ -100,7 +77,17 @@ class WindowQueue:
     counted). `cost` is what a tuple takes to process, in the unit of the times.
     """
 
-    __slots__ = ("_bound", "_buffers", "_count", "_machine", "late", "policy", "window")
+    __slots__ = (
+        "_bound",
+        "_buffers",
+        "_count",
+        "_forgotten",
+        "_machine",
+        "late",
+        "policy",
+        "taken",
+        "window",
+    )
 
     def __init__(
         self,
@@ -115,8 +102,8 @@ class WindowQueue:
         self.window, self.policy = window, policy_of(policy)
         if self.policy.keeps_all:
             raise BadQuery(f"policy {self.policy.value!r} keeps every tuple, so it is no update queue.")
-        self.late = 0
-        self._count, self._bound = 0, steps.NONE
+        self.taken = self.late = 0
+        self._count, self._bound, self._forgotten = 0, steps.NONE, steps.NONE
         self._buffers = WindowBuffers(pool, width, block=block)
         self._buffers.grow(_SMALLEST)
         spec = [
@@ -126,14 +113,15 @@ class WindowQueue:
             window.commit is Commit.EAGER,
             CODES[self.policy],
         ]
-        counts = [steps.NOBODY, steps.NOBODY, 0]
+        counts = np.zeros(steps.COUNTS, np.int64)
+        counts[[steps.FIRST, steps.LAST]] = steps.NOBODY
         self._machine = steps.Machine(
             new_queue(_SMALLEST, cost * window.size, 0.0),
-            _empty_buffers(_SMALLEST, steps.NONE),
+            self._empty_buffers(_SMALLEST),
             _empty_moments(_SMALLEST),
             self._buffers.memory,
             np.array(spec, np.int64),
-            np.array(counts, np.int64),
+            counts,
         )
 
     @property
@@ -151,14 +139,28 @@ class WindowQueue:
         """The most tuples that any key ever had here."""
         return int(self._machine.counts[steps.MOST_HELD])
 
+    @property
+    def lost(self) -> int:
+        """How many windows with tuples arrived in full and will have no result, as newer ones took over."""
+        counts, b = self._machine.counts, self._machine.buffers[: self._count]
+        newest, committed, full = (b[:, column] for column in (steps.NEWEST, steps.COMMITTED, steps.CLOSED))
+        to_come = (newest > committed) & (newest <= full)
+        begun = (b[:, steps.PHASE] != steps.DONE) & (committed <= full)
+        still = np.count_nonzero(to_come) + np.count_nonzero(begun)
+        return int(counts[steps.FULL] - counts[steps.RESULTS]) - int(still)
+
     def enqueue(self, keys: Ints, rows: Ints, times: Floats) -> Bools:
-        """Take tuples in arrival order; which came below the bound of their key, and were left out."""
+        """Take tuples in arrival order; which came below the bound of their key, and were left out.
+
+        `taken` and `late` count them.
+        """
         late = np.zeros(len(keys), np.bool_)
         if not len(keys):
             return late
         self.grow(int(keys.max()) + 1)
         rows = np.array(rows, np.int64, order="C")
         taken = runs.enqueue_many(self._machine, keys, rows, times, late)
+        self.taken += taken
         self.late += int(np.count_nonzero(late))
         if taken < len(keys):
             raise self._buffers.full(taken, len(keys))
@@ -172,16 +174,29 @@ class WindowQueue:
         runs.punctuate(self._machine, bound, now)
 
     def serve(self, now: float, tuples: int, cost: float = 0.0) -> Served:
-        """Process so many tuples (LAZY up to a window more), each taking `cost`, from now on."""
+        """Process so many tuples (LAZY up to a window more), each taking `cost`, from now on.
+
+        What is done counts for the application when `deliver` says so.
+        """
         held = self._machine.memory.chains[:, HELD]
-        out = new_dequeued(tuples + int(held.max()), int(self._machine.memory.shape[WIDTH]))
-        done = new_delivered(tuples + self._count + 1)
+        # EAGER may hand a tuple over twice: with the committed window and with the newest.
+        most = min(tuples, 2 * int(held.sum()))
+        out = new_dequeued(most + int(held.max()), int(self._machine.memory.shape[WIDTH]))
+        done = new_delivered(most + self._count + 1)
         runs.serve_many(self._machine, out, done, float(now), float(cost), tuples)
         n, d = int(out.filled[0]), int(done.filled[0])
         return Served(
-            out.keys[:n], out.windows[:n], out.marks[:n], out.rows[:n],
-            done.keys[:d], done.windows[:d], done.committed[:d], done.times[:d],
+            out.keys[:n], out.marks[:n], out.rows[:n],
+            done.keys[:d], done.windows[:d], done.tuples[:d], done.committed[:d], done.times[:d],
         )  # fmt: skip
+
+    def deliver(self, keys: Ints, now: float) -> None:
+        """The results of these keys reached the application; to be told before more is served."""
+        runs.deliver_many(self._machine, np.unique(keys), float(now))
+
+    def learn(self, keys: Ints, costs: Floats) -> None:
+        """What processing a window of these keys took; later services of a key count on it."""
+        learn_many(self._machine.waiting, keys, costs)
 
     def waiting(self) -> Ints:
         """The ids of the keys that wait, in order of id."""
@@ -195,6 +210,47 @@ class WindowQueue:
     def lengths(self) -> Ints:
         """How many tuples of each key are here."""
         return self._buffers.lengths(np.arange(self._count))
+
+    def buffered(self) -> tuple[Ints, Ints]:
+        """How many tuples of each key its enqueue buffer has, and how many its dequeue buffer (6.2).
+
+        Both lie in one window buffer: EAGER tuples may be in both. LAZY windows are dequeued as a whole, so
+        between calls their dequeue buffer is empty.
+        """
+        b, held = self._machine.buffers[: self._count], self.lengths()
+        if self.window.commit is Commit.LAZY:
+            return held, np.zeros_like(held)
+        waits = b[:, steps.NEWEST] > b[:, steps.COMMITTED]
+        begun = b[:, steps.PHASE] != steps.DONE
+        return np.where(waits, held - b[:, steps.START_SKIP], 0), np.where(begun, b[:, steps.LEFT], 0)
+
+    def idle(self) -> Bools:
+        """By key id: whether the key neither waits nor has tuples that the operator could work on now."""
+        waits = self._machine.waiting.keys.first[: self._count] < np.inf
+        ready = self._machine.buffers[: self._count, steps.PHASE] == steps.READY
+        return np.asarray(~(waits | ready))
+
+    def keep(self, live: Bools, now: float) -> None:
+        """Forget the keys that are not live, which must be idle, and number the others anew, in order.
+
+        With its tuples goes the number of a key's tuples, so counted windows begin anew with it. Windows of
+        event time do not: of a key that is not known, windows that may hold forgotten tuples are never
+        served, and tuples that lie in no later one are late.
+        """
+        m, ids, gone = self._machine, np.flatnonzero(live), np.flatnonzero(~live)
+        forget(m.waiting.keys, m.waiting.totals, ~live, now)
+        if self.window.timed:
+            last = int(m.buffers[gone, steps.INSIDE].max(initial=steps.NONE))
+            self._forgotten = max(
+                self._forgotten, steps.NONE if last == steps.NONE else last // self.window.slide
+            )
+        size = max(2 * len(ids), _SMALLEST)
+        self._buffers.keep(ids, size)
+        place = np.where(live, np.cumsum(live) - 1, steps.NOBODY)
+        for at in (m.buffers[: self._count, steps.AFTER], m.counts[steps.FIRST : steps.LAST + 1]):
+            at[:] = np.where(at == steps.NOBODY, steps.NOBODY, place[at])
+        self._count = len(ids)
+        self._renew(ids, size)
 
     def measure_from(self, now: float) -> None:
         """Forget the staleness so far and measure from now on."""
@@ -213,39 +269,29 @@ class WindowQueue:
         m = self._machine
         if count <= len(m.buffers):
             return
-        size = 2 * count
-        waiting = widened(m.waiting, size)
-        buffers, moments = _empty_buffers(size, self._bound), _empty_moments(size)
-        buffers[: len(m.buffers)], moments[: len(m.buffers)] = m.buffers, m.moments
+        self._buffers.grow(2 * count)
+        self._renew(np.arange(len(m.buffers)), 2 * count)
+
+    def _renew(self, ids: Ints, size: int) -> None:
+        """Make room for so many keys, of which the first are those that had these ids."""
+        m, n = self._machine, len(ids)
+        keys, ranks = (part[ids].view(np.recarray) for part in (m.waiting.keys, m.waiting.ranks))
+        waiting = widened(m.waiting._replace(keys=keys, ranks=ranks), size)
+        buffers, moments = self._empty_buffers(size), _empty_moments(size)
+        buffers[:n], moments[:n] = m.buffers[ids], m.moments[ids]
         choosable = (waiting.keys.first < np.inf) & (buffers[:, steps.PHASE] == steps.DONE)
         build(waiting.tree, waiting.ranks, waiting.habits, choosable, float(waiting.totals[NOW]))
-        self._buffers.grow(size)
         self._machine = steps.Machine(waiting, buffers, moments, self._buffers.memory, m.spec, m.counts)
 
-
-def _empty_buffers(keys: int, bound: int) -> Ints:
-    columns = np.zeros((keys, steps.COLUMNS), np.int64)
-    columns[:, _NO_WINDOW] = steps.NONE
-    columns[:, steps.BOUND] = bound
-    return columns
+    def _empty_buffers(self, keys: int) -> Ints:
+        columns = np.zeros((keys, steps.COLUMNS), np.int64)
+        columns[:, _NO_WINDOW] = steps.NONE
+        columns[:, steps.BOUND] = self._bound
+        if self._forgotten > steps.NONE:
+            columns[:, steps.CLOSED] = self._forgotten
+            columns[:, steps.BOUND] = max(self._bound, (self._forgotten + 1) * self.window.slide)
+        return columns
 
 
 def _empty_moments(keys: int) -> Floats:
     return np.full((keys, steps.MOMENTS), np.inf)
-
-
-def new_dequeued(tuples: int, width: int) -> steps.Dequeued:
-    """Room for what the operator is handed."""
-    keys, windows, marks = (np.empty(tuples, np.int64) for _ in range(3))
-    return steps.Dequeued(keys, windows, marks, np.empty((tuples, width), np.int64), np.zeros(1, np.int64))
-
-
-def new_delivered(windows: int) -> steps.Delivered:
-    """Room for windows that are complete."""
-    return steps.Delivered(
-        np.empty(windows, np.int64),
-        np.empty(windows, np.int64),
-        np.empty(windows),
-        np.empty(windows),
-        np.zeros(1, np.int64),
-    )

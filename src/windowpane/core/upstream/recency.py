@@ -1,0 +1,65 @@
+"""Which keys have had no tuple for long, so that what is known of them can be forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.values.errors import BadQuery
+
+_MANY = 1024
+_PART = 0.25
+"""Keys are renumbered only when at least this part of them is forgotten, so that it hardly costs."""
+
+
+class Recency:
+    """When each key had its last tuple, in seconds; keys are dense ids.
+
+    A pause of the whole stream says nothing about its keys: it counts for half of `forget` at most, so that
+    no key is forgotten for it alone.
+    """
+
+    __slots__ = ("_forget", "_look_at", "_many", "_now", "_seen", "_told")
+
+    def __init__(self, forget: float) -> None:
+        if not forget > 0.0:
+            raise BadQuery(f"forget={forget!r}, but keys must be known for some time. Give seconds above 0.")
+        self._forget, self._look_at, self._many = float(forget), float(forget), _MANY
+        self._now = 0.0
+        self._told: float | None = None
+        self._seen: Floats = np.empty(0)
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """For pickle: the clock of another process counts from somewhere else, so time goes on from here."""
+        return None, {name: getattr(self, name) for name in self.__slots__} | {"_told": None}
+
+    def saw(self, ids: Ints, count: int, now: float) -> None:
+        """Tuples of these keys came; ids are below `count`."""
+        pause = 0.0 if self._told is None else max(now - self._told, 0.0)
+        self._now += min(pause, 0.5 * self._forget)
+        self._told = now
+        if count > len(self._seen):
+            self._seen = np.concatenate([self._seen, np.full(2 * count - len(self._seen), self._now)])
+        self._seen[ids] = self._now
+
+    def gone(self, idle: Bools) -> Bools | None:
+        """Which of the keys that are idle had no tuple for `forget` seconds; None where few have not.
+
+        They are looked for now and then, and whenever keys have doubled.
+        """
+        if not self.due(len(idle)):
+            return None
+        self._look_at, self._many = self._now + 0.25 * self._forget, max(2 * len(idle), _MANY)
+        found: Bools = idle & (self._seen[: len(idle)] < self._now - self._forget)
+        return found if np.count_nonzero(found) >= max(_PART * len(idle), 1.0) else None
+
+    def due(self, count: int) -> bool:
+        """Whether it is time to look for keys to forget."""
+        return self._now >= self._look_at or count >= self._many
+
+    def keep(self, live: Bools) -> None:
+        """Forget the other keys and number these anew, in order."""
+        self._seen = self._seen[: len(live)][live]
+        self._many = max(2 * len(self._seen), _MANY)
