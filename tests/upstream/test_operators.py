@@ -76,7 +76,7 @@ def matches(left, right, predicate):
 @given(pushes=PUSHES)
 def test_a_join_delivers_the_newest_match(predicate, pushes):
     join = Join(SIZE, None if predicate is None else lambda a, b: matches(a, b, predicate))
-    kept, newest = ([], []), {}
+    kept, newest, sent = ([], []), {}, {}
     for inputs in pushes:
         fresh = [len(side) for side in kept]
         for side, rows in zip(kept, inputs, strict=True):
@@ -89,12 +89,40 @@ def test_a_join_delivers_the_newest_match(predicate, pushes):
                 together = k == m and abs(t - u) < SIZE and (i >= fresh[0] or j >= fresh[1])
                 if together and (predicate is None or predicate(np.array([v]), np.array([w]))[0]):
                     best[k] = max(best.get(k, (-1,)), (max(t, u), min(t, u), i, j))
+        best = {k: rank for k, rank in best.items() if rank[:2] >= sent.get(k, (-1, -1))}
+        sent |= {k: rank[:2] for k, rank in best.items()}
         out = join.push(*(tuples(rows) for rows in inputs))
         found = list(zip(rows_of(out.left), rows_of(out.right), strict=True))
         assert found == [(kept[0][i], kept[1][j]) for _, (_, _, i, j) in sorted(best.items())]
         assert out.time.tolist() == [a for _, (a, *_) in sorted(best.items())]
         for side in kept:
             side[:] = [row for row in side if row[0] > newest[row[1]] - SIZE]
+
+
+def test_a_match_that_is_older_than_the_last_one_is_dropped():
+    join = Join(20, lambda a, b: matches(a, b, lambda v, w: v >= w))
+    first = join.push(tuples([(2, 0, 9), (10, 0, 1)]), tuples([(3, 0, 1)]))
+    assert first.time.tolist() == [10]
+    later = join.push(tuples([]), tuples([(5, 0, 9)]))  # matches the tuple at 2 only
+    assert later.time.tolist() == []
+    assert join.push(tuples([(11, 0, 9)]), tuples([])).time.tolist() == [11]
+
+
+def test_a_predicate_that_fails_leaves_the_join_as_it_was():
+    calls = []
+
+    def fails_once(left, _):
+        calls.append(len(left))
+        if len(calls) == 2:
+            raise ZeroDivisionError
+        return np.ones(len(left), np.bool_)
+
+    join = Join(SIZE, fails_once)
+    join.push(tuples([(1, 0, 1)]), tuples([(1, 0, 1)]))
+    with pytest.raises(ZeroDivisionError):
+        join.push(tuples([(3, 0, 1)]), tuples([(9, 0, 1), (3, 0, 1)]))
+    assert join.push(tuples([(3, 0, 1)]), tuples([(3, 0, 1)])).time.tolist() == [3]
+    assert [len(side) for side in join.kept] == [2, 2]
 
 
 def test_a_join_keeps_only_its_window():

@@ -6,6 +6,7 @@ that they update the results before them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,14 @@ from windowpane.core.arrays import Column, Tuples
 from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
+from windowpane.core.upstream.recency import Recency
 from windowpane.local.update_windows import Aggregates, UpdateWindows
 from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, WrongType, unknown_column
+from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
 
 Mask = Callable[[pa.Table], Any]
+On = Callable[[pa.Table, pa.Table], Any]
+Clock = Callable[[], float]
 _ROW = "row"
 
 
@@ -67,16 +71,29 @@ class Updates:
                 )
         return made
 
-    def union(self) -> UpdateUnion:
-        """Merge streams with this key: the youngest row of a key goes out, older ones are dropped."""
-        return UpdateUnion(self)
+    def union(self, *, forget: float = 3600.0, clock: Clock | None = None) -> UpdateUnion:
+        """Merge streams with this key: the youngest row of a key goes out, older ones are dropped.
 
-    def join(self, within: Duration, on: Callable[[pa.Table, pa.Table], Any] | None = None) -> UpdateJoin:
+        A key without a row for `forget` seconds (of the `clock`) is forgotten: the next row of it goes out
+        whatever its time. Within these seconds no row goes out that is older than the last of its key.
+        """
+        return UpdateUnion(self, forget, clock)
+
+    def join(
+        self,
+        within: Duration,
+        on: On | None = None,
+        *,
+        forget: float = 3600.0,
+        clock: Clock | None = None,
+    ) -> UpdateJoin:
         """Join two streams with this key: the newest match of rows less than `within` apart.
 
-        `on` says which pairs match, given the left and the right rows of all of them.
+        `on` says which pairs match, given the left and the right rows of all of them. A key without a row for
+        `forget` seconds (of the `clock`) is forgotten with its rows: the next ones match rows that come after
+        that. Within these seconds no match goes out that is older than the last of its key.
         """
-        return UpdateJoin(self, microseconds(within), on)
+        return UpdateJoin(self, microseconds(within), on, forget, clock)
 
     def window(
         self,
@@ -121,27 +138,40 @@ class WindowedUpdates:
 
 
 class _Known:
-    """Rows with ids for their keys, the same for all inputs and pushes."""
+    """Rows with ids for their keys, the same for all inputs and pushes; keys are forgotten when idle."""
 
-    def __init__(self, updates: Updates) -> None:
+    def __init__(self, updates: Updates, forget: float, clock: Clock | None) -> None:
         self._updates = updates
         self._index: KeyIndex | None = None
+        self._recency, self._clock = Recency(forget), clock or time.monotonic
 
     def tuples(self, rows: pa.Table, first: int) -> Tuples:
         """Times and key ids, and the rows' numbers from `first` on."""
         rows, names = self._updates._checked(rows), self._updates.keys
         if self._index is None:
             self._index = KeyIndex(names, [rows.schema.field(name).type for name in names])
-        time = usable_time(rows[self._updates.time], self._updates.time)
+        time_ = usable_time(rows[self._updates.time], self._updates.time)
         ids = self._index.encode([rows[name] for name in names], len(rows))
-        return Tuples(time, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
+        return Tuples(time_, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
+
+    def forget(self, some: Sequence[Tuples], operator: Union | Join) -> None:
+        """Tuples came; forget keys that had none for long."""
+        assert self._index is not None
+        ids = np.concatenate([tuples.key for tuples in some])
+        self._recency.saw(ids, len(self._index), self._clock())
+        if self._recency.due(len(self._index)):
+            gone = self._recency.gone(np.ones(len(self._index), np.bool_))
+            if gone is not None:
+                operator.keep(~gone)
+                self._index.compact(~gone)
+                self._recency.keep(~gone)
 
 
 class UpdateUnion:
     """Merges streams with one update key. Of rows with one time that of the first input is taken."""
 
-    def __init__(self, updates: Updates) -> None:
-        self._known, self._union = _Known(updates), Union()
+    def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
+        self._known, self._union = _Known(updates, forget, clock), Union()
 
     def push(self, *inputs: pa.Table) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
@@ -149,8 +179,10 @@ class UpdateUnion:
             raise BadQuery("push() needs a table of each stream that is merged.")
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
+        # Before anything counts as sent: streams that do not fit could not be delivered.
+        whole = _stacked(inputs, [f"input {n} of the union" for n in range(1, len(inputs) + 1)])
         found = self._union.push(*some)
-        whole = pa.concat_tables(inputs)
+        self._known.forget(some, self._union)
         at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
         return whole.take(pa.array(np.sort(at)))
 
@@ -162,29 +194,43 @@ class UpdateJoin:
     are in both.
     """
 
-    def __init__(self, updates: Updates, within: int, on: Callable[[pa.Table, pa.Table], Any] | None) -> None:
-        self._updates, self._known = updates, _Known(updates)
+    def __init__(
+        self,
+        updates: Updates,
+        within: int,
+        on: On | None,
+        forget: float = 3600.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._updates, self._known = updates, _Known(updates, forget, clock)
         self._on = on
         self._join = Join(within, None if on is None else self._matches)
         self._rows: list[pa.Table] = []
-        self._firsts = [0, 0]
+        self._numbers = [np.empty(0, np.int64), np.empty(0, np.int64)]
+        self._came = [0, 0]
 
     def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
+        new = (left, right)
+        some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
-        some = [
-            self._known.tuples(rows, first + len(old))
-            for rows, first, old in zip((left, right), self._firsts, kept, strict=True)
+        sides = zip(kept, new, ("left", "right"), strict=True)
+        rows = [_stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
+        self._rows = rows
+        self._numbers = [
+            np.concatenate([old, tuples.columns[_ROW].values])
+            for old, tuples in zip(self._numbers, some, strict=True)
         ]
-        self._rows = [pa.concat_tables([old, rows]) for old, rows in zip(kept, (left, right), strict=True)]
+        self._came = [came + len(rows) for came, rows in zip(self._came, new, strict=True)]
         found = self._join.push(*some)
-        sides = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
+        made = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
+        self._known.forget(some, self._join)
         self._forget()
-        return self._table(*sides)
+        return self._table(*made)
 
     def _side(self, which: int, tuples: Tuples) -> pa.Table:
         at = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
-        return self._rows[which].take(pa.array(at - self._firsts[which]))
+        return self._rows[which].take(pa.array(np.searchsorted(self._numbers[which], at)))
 
     def _matches(self, left: Tuples, right: Tuples) -> Any:
         assert self._on is not None
@@ -193,12 +239,12 @@ class UpdateJoin:
         )
 
     def _forget(self) -> None:
-        """Drop rows before the first that the join still holds."""
+        """Drop the rows that the join no longer holds, once they are as many as the others."""
         for which, tuples in enumerate(self._join.kept):
-            ends = self._firsts[which] + len(self._rows[which])
-            first = int(tuples.columns[_ROW].values.min()) if len(tuples) else ends
-            self._rows[which] = self._rows[which].slice(first - self._firsts[which])
-            self._firsts[which] = first
+            if len(self._rows[which]) <= 2 * len(tuples):
+                continue
+            self._rows[which] = self._side(which, tuples).combine_chunks()
+            self._numbers[which] = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
         columns = {name: left[name] for name in left.column_names}
@@ -206,6 +252,27 @@ class UpdateJoin:
             if name not in self._updates.keys:
                 columns[f"right_{name}" if name in columns else name] = right[name]
         return pa.table(columns)
+
+
+def _stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
+    """The rows of all tables, which must have the same columns; in the order of the first."""
+    columns = tables[0].column_names
+    for rows, name in zip(tables, names, strict=True):
+        odd = set(columns) ^ set(rows.column_names)
+        if odd:
+            column = min(odd)
+            has, lacks = (names[0], name) if column in columns else (name, names[0])
+            raise BadQuery(
+                f"{lacks} has no column {column!r}, but {has} has. Add it, with nulls if need be, or drop it."
+            )
+    for column in columns:
+        kinds = [rows.schema.field(column).type for rows in tables]
+        typed = [i for i, kind in enumerate(kinds) if not pa.types.is_null(kind)]
+        for i in typed[1:]:
+            if kinds[i] != kinds[typed[0]]:
+                wanted = f"{kinds[typed[0]]} as in {names[typed[0]]}"
+                raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
+    return pa.concat_tables([rows.select(columns) for rows in tables], promote_options="default")
 
 
 def _mask(found: Any, rows: int) -> pa.Array:

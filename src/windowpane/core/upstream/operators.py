@@ -51,6 +51,10 @@ class Union:
         self._last[merged.key[newest]] = merged.time[newest]
         return merged.take(np.sort(newest))
 
+    def keep(self, live: Bools) -> None:
+        """Forget the keys that are not live, by id, and number the others anew, in order."""
+        self._last = _reaching(self._last, len(live))[: len(live)][live]
+
 
 Predicate = Callable[[Tuples, Tuples], Bools]
 """Which pairs match, given the left and right tuple of each pair."""
@@ -73,10 +77,11 @@ class Join:
     """Joins two streams on their update key within a window of time, with a predicate if there is one.
 
     A tuple stays in the window until a tuple of its key is younger by `size`. The newest match is delivered:
-    the pair whose younger tuple is the youngest, then the one whose older tuple is.
+    the pair whose younger tuple is the youngest, then the one whose older tuple is. One that is older than
+    the last that was delivered of its key is dropped, as results update those before them.
     """
 
-    __slots__ = ("_kept", "_newest", "_predicate", "size")
+    __slots__ = ("_kept", "_newest", "_predicate", "_sent", "size")
 
     def __init__(self, size: int, predicate: Predicate | None = None) -> None:
         if size <= 0:
@@ -85,6 +90,7 @@ class Join:
         self._predicate = predicate
         self._kept = (no_tuples(), no_tuples())
         self._newest = np.empty(0, np.int64)
+        self._sent = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
     def kept(self) -> tuple[Tuples, Tuples]:
@@ -95,9 +101,6 @@ class Join:
         """Take tuples of both sides; the newest match of each key that has a new one."""
         sides = tuple(concat_tuples(old, new) for old, new in zip(self._kept, (left, right), strict=True))
         fresh = (len(self._kept[0]), len(self._kept[1]))
-        for side in sides:
-            self._newest = _widened(self._newest, side.key)
-            np.maximum.at(self._newest, side.key, side.time)
         a, b = self._candidates(*sides)
         new = (a >= fresh[0]) | (b >= fresh[1])
         a, b = a[new], b[new]
@@ -105,8 +108,30 @@ class Join:
             match = self._predicate(sides[0].take(a), sides[1].take(b))
             a, b = a[match], b[match]
         best = _newest_pairs(sides, a, b)
+        # Nothing changes before the predicate, which is not ours, has done its work.
+        for side in sides:
+            self._newest = _widened(self._newest, side.key)
+            np.maximum.at(self._newest, side.key, side.time)
         self._kept = (sides[0].take(self._alive(sides[0])), sides[1].take(self._alive(sides[1])))
-        return Matches(sides[0].take(a[best]), sides[1].take(b[best]))
+        return self._sendable(Matches(sides[0].take(a[best]), sides[1].take(b[best])))
+
+    def keep(self, live: Bools) -> None:
+        """Forget the keys that are not live, by id, with their tuples; number the others anew, in order."""
+        left, right = (_renumbered(side, live) for side in self._kept)
+        self._kept = (left, right)
+        self._newest, *sent = (
+            _reaching(times, len(live))[: len(live)][live] for times in (self._newest, *self._sent)
+        )
+        self._sent = (sent[0], sent[1])
+
+    def _sendable(self, found: Matches) -> Matches:
+        """Without those that are older than what was delivered of their key."""
+        key, young, old = found.left.key, found.time, np.minimum(found.left.time, found.right.time)
+        sent = (_widened(self._sent[0], key), _widened(self._sent[1], key))
+        newer = (young > sent[0][key]) | ((young == sent[0][key]) & (old >= sent[1][key]))
+        sent[0][key[newer]], sent[1][key[newer]] = young[newer], old[newer]
+        self._sent = sent
+        return found if bool(newer.all()) else Matches(found.left.take(newer), found.right.take(newer))
 
     def _alive(self, side: Tuples) -> Bools:
         alive: Bools = side.time > self._newest[side.key] - self.size
@@ -129,6 +154,12 @@ def last_of_key(key: Ints, time: Ints) -> Ints:
     order = np.lexsort((time, key))
     ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
     return order[ends]
+
+
+def _renumbered(side: Tuples, live: Bools) -> Tuples:
+    """The tuples of live keys, which are numbered anew in order."""
+    rest = side.take(live[side.key])
+    return Tuples(rest.time, (np.cumsum(live) - 1)[rest.key], rest.columns)
 
 
 def _newest_pairs(sides: tuple[Tuples, ...], a: Ints, b: Ints) -> Ints:
@@ -155,7 +186,10 @@ def _first_at(side: Tuples, order: Ints, key: Ints, time: Ints) -> Ints:
 
 def _widened(by_key: Ints, key: Ints) -> Ints:
     """Room for every key that came; what is not known is before all times."""
-    need = int(key.max()) + 1 if len(key) else 0
-    if need <= len(by_key):
+    return _reaching(by_key, int(key.max()) + 1 if len(key) else 0)
+
+
+def _reaching(by_key: Ints, count: int) -> Ints:
+    if count <= len(by_key):
         return by_key
-    return np.concatenate([by_key, np.full(2 * need - len(by_key), _NEVER)])
+    return np.concatenate([by_key, np.full(2 * count - len(by_key), _NEVER)])
