@@ -36,7 +36,9 @@ def explain_plan(plan: Plan) -> str:
     """The plan as an aligned text; windows that are treated alike share one set of reasons."""
     stream = plan.stream
     unit = stream.time if pa.types.is_integer(stream.type(stream.time)) else None
-    lines = [f"{stream.name} on {stream.time}, {_policy(stream.policy, unit)}{_lateness(stream, unit)}"]
+    known_by = f", duplicates known by {', '.join(stream.ids)}" if stream.ids else ""
+    how = f"{_policy(stream.policy, unit)}{_lateness(stream, unit)}{known_by}"
+    lines = [f"{stream.name} on {stream.time}, {how}"]
     placed = compile_plan(plan)[1]
     lanes = Counter(p.lane_name for p in placed)
     known = list(zip(decisions(plan), placed, strict=True))

@@ -95,8 +95,14 @@ class Writer:
                 )
                 continue
             for low, high, digest in known:
-                write = partial(_write_span, rows, low, high)
-                self._blocks.defer(self._note(part, digest), digest, write)
+                self.lasting(part, digest, partial(_write_span, rows, low, high))
+
+    def lasting(self, part: str, digest: str | None, write: Callable[[], bytes]) -> str:
+        """A block of what never changes; where its digest is known, it is written when first asked for."""
+        if digest is None:
+            return self._content(part, write())
+        self._blocks.defer(self._note(part, digest), digest, write)
+        return digest
 
     def rows(self, part: str, rows: Rows) -> None:
         """Rows that are sorted by key, some thousand keys to a block."""
@@ -176,11 +182,15 @@ class Reader:
 
     def arrays(self, part: str, empty: Mapping[str, Values]) -> dict[str, Values]:
         """The arrays by name; `empty` tells names and types."""
-        tables = [codec.read_table(name, block) for name, block in self._each(part)]
+        tables = [table for table, _ in self.tables(part)]
         return {
             name: np.concatenate([codec.plain(table, name) for table in tables]) if tables else none
             for name, none in empty.items()
         }
+
+    def tables(self, part: str) -> list[tuple[codec.Table, str]]:
+        """The columns of each block, and its digest."""
+        return [(codec.read_table(name, block), codec.digest_of(block)) for name, block in self._each(part)]
 
     def blocks(self, part: str) -> list[tuple[str, bytes]]:
         """The names and contents of blocks that something else wrote."""

@@ -26,7 +26,7 @@ from windowpane.values.paths import local_path
 from windowpane.values.sizes import size_in_bytes
 
 _TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "memory", "master", "spark")
-_STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "required", "name")
+_STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "required", "ids", "name")
 _QUERY = ("name", "window", "windows", "aggregates", "keys", "emit", "sink")
 _TRIGGERS: tuple[TriggerKind, ...] = ("available_now", "drain", "once", "batch")
 _KEEPS = ("console", "memory")
@@ -56,8 +56,9 @@ def _stream(node: Node) -> dict[str, Any]:
             found[name] = located(length, partial(_microseconds, length))
     if "max_ahead" in fields and fields.get("max_ahead") is None:
         found["max_ahead"] = None
-    if (needed := fields.texts("required")) is not None:
-        found["required"] = needed
+    for name in ("required", "ids"):
+        if (columns := fields.texts(name)) is not None:
+            found[name] = columns
     for name in ("ties", "name"):
         if (text := fields.text(name)) is not None:
             found[name] = text

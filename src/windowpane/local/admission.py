@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Bools, Ints
+from windowpane.core.arrays import NEVER, Bools, Ints
 from windowpane.core.clock import Clock
 from windowpane.core.columns import read_column, read_time
+from windowpane.core.ids import Ids, Mark
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader, Writer
 from windowpane.core.required import first_null, null_in
@@ -38,11 +39,12 @@ class Admitted:
 
 
 class Gate:
-    """Judges the rows of a stream in arrival order; holds the stream's clock."""
+    """Judges the rows of a stream in arrival order; holds the stream's clock, and ids if rows have them."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.clock = Clock(stream.policy, stream.max_ahead, stream.lateness)
+        self.ids = Ids(stream.ids) if stream.ids else None
         policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
         # kept, because making an empty table costs as much as folding ten thousand rows
         self._schema = pa.schema(list(stream.types))
@@ -63,6 +65,8 @@ class Gate:
         parts: dict[str, list[str]] = {}
         if self._sources is not None:
             Writer("sources", blocks, parts).blocks("keys", self._sources.blocks())
+        if self.ids is not None:
+            self.ids.write(Writer("ids", blocks, parts))
         digests = {name: blocks.digests[name] for names in parts.values() for name in names}
         return {"clock": self.clock.snapshot(), "parts": parts, "digests": digests}
 
@@ -72,6 +76,34 @@ class Gate:
         if self._sources is not None:
             index = self._sources
             self._sources = read_keys(index.names, index.types, Reader("sources", blocks, state))
+        if self.ids is not None:
+            self.ids.read(Reader("ids", blocks, state), self._below)
+
+    def mark(self) -> tuple[Clock, Mark | None]:
+        """Where the stream stands, to go back to."""
+        return self.clock.copy(), None if self.ids is None else self.ids.mark
+
+    def rewind(self, mark: tuple[Clock, Mark | None]) -> None:
+        """Go back."""
+        self.clock, ids = mark
+        if self.ids is not None and ids is not None:
+            self.ids.rewind(ids)
+
+    def forget(self) -> None:
+        """Forget the ids of rows that the bound passed."""
+        if self.ids is not None:
+            self.ids.forget(self._below)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that ids take."""
+        return 0 if self.ids is None else self.ids.nbytes
+
+    @property
+    def _below(self) -> int:
+        """Rows below this are late."""
+        bound = self.clock.bound
+        return bound if bound == NEVER else bound - self.stream.lateness
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The stream's columns in order; a missing or retyped column is an error, an added one left out."""
@@ -92,7 +124,7 @@ class Gate:
         return wanted if wanted.schema.equals(self._schema) else wanted.cast(self._schema)
 
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
-        """Sort rows into kept, late and rejected; the clock moves on."""
+        """Sort rows into kept, late, rejected and duplicates; the clock moves on."""
         time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
         lacks = self._lacks(batch)
         placed = _placed(len(time), valid, bad, lacks)
@@ -150,7 +182,11 @@ class Gate:
         some = [(r, b) for r, b in reasons if b.num_rows]
         rejects = rejects_table(self._schema, some) if some else self.no_rejects
         counted = {reason: rows.num_rows for reason, rows in reasons if rows.num_rows}
-        counts = Counts(batch.num_rows, kept.num_rows, late.num_rows, markers, counted)
+        placed = len(time)
+        if self.ids is not None:
+            kept, time = self.ids.once(kept, time)
+            self.forget()
+        counts = Counts(batch.num_rows, len(time), late.num_rows, markers, counted, placed - len(time))
         return Admitted(kept, time, rising, late, rejects, counts)
 
     def _markers(self, batch: pa.RecordBatch) -> Bools | None:

@@ -11,13 +11,14 @@ from windowpane.values.errors import BadQuery
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows, exact: kept + late + rejected + markers = input."""
+    """Rows, exact: kept + late + rejected + duplicates + markers = input."""
 
     input: int = 0
     kept: int = 0
     late: int = 0
     markers: int = 0
     rejects: dict[str, int] = field(default_factory=dict)
+    duplicates: int = 0
 
     @property
     def rejected(self) -> int:
@@ -34,6 +35,7 @@ class Counts:
             self.late + other.late,
             self.markers + other.markers,
             reasons,
+            self.duplicates + other.duplicates,
         )
 
 

@@ -192,8 +192,8 @@ class Runner:
 
     @property
     def state_bytes(self) -> int:
-        """Memory that the state of open windows takes."""
-        return self.operator.nbytes
+        """Memory that the state of open windows takes, and the ids that are remembered."""
+        return self.operator.nbytes + self.gate.nbytes
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
         before = self.gate.clock.bound
@@ -210,11 +210,12 @@ class Runner:
 
         Lanes are values. Keys and texts that the step brought stay known, until they are forgotten as others.
         """
-        clock, lanes, counts = self.gate.clock.copy(), list(self.operator.lanes), self.counts
+        mark, lanes, counts = self.gate.mark(), list(self.operator.lanes), self.counts
         try:
             yield
         except BaseException:
-            self.gate.clock, self.operator.lanes, self.counts = clock, lanes, counts
+            self.gate.rewind(mark)
+            self.operator.lanes, self.counts = lanes, counts
             raise
 
     def _delivered(self, step: Step) -> Step:
@@ -231,6 +232,7 @@ class Runner:
     def _advance(self, before: int) -> Step:
         empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]
         tables = self.operator.step(empty[0], np.empty(0, np.int64), self._moment(before))
+        self.gate.forget()
         return Step(self._tables(tables), self.gate.no_late, self.gate.no_rejects, Counts())
 
     def _moment(self, before: int) -> Moment:

@@ -27,6 +27,7 @@ def _stream(stream: Stream) -> dict[str, str]:
         "max_ahead": str(stream.max_ahead),
         "ties": str(stream.ties),
         **({"required": identity(stream.required)} if stream.required else {}),
+        **({"ids": identity(stream.ids)} if stream.ids else {}),
         **_derived(stream),
     }
 

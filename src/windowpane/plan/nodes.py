@@ -26,7 +26,7 @@ class Stream:
 
     `derived` says how rows and columns come from the source: texts of computed columns by their name, and of
     conditions with no name. They run before anything here does, but state depends on them. Rows with a null
-    in a `required` column are rejected.
+    in a `required` column are rejected; of rows that are equal in the columns `ids` one is taken in.
     """
 
     types: tuple[tuple[str, pa.DataType], ...]
@@ -39,6 +39,7 @@ class Stream:
     name: str = "stream"
     derived: tuple[tuple[str, str], ...] = ()
     required: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -136,6 +137,7 @@ def check(plan: Plan) -> Plan:
         *stream.policy_columns(),
         *([stream.ties] if stream.ties else []),
         *stream.required,
+        *stream.ids,
     )
     names = [query.name for query in plan.queries]
     for name in names:

@@ -81,6 +81,11 @@ def need_spillable(plan: Plan) -> None:
             "memory= does not go with an allowed lateness: answers over a store are not revised. "
             "Use a delay instead, or leave memory= out."
         )
+    if plan.stream.ids:
+        raise BadQuery(
+            f"memory= does not go with ids ({', '.join(plan.stream.ids)}): they are remembered in memory. "
+            "Leave memory= out."
+        )
     for query in plan.queries:
         if query.emit != "final":
             raise BadQuery(f"query {query.name!r} has emit='update', but memory= gives final answers only.")

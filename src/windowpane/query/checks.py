@@ -10,7 +10,7 @@ from windowpane.core.hashing import hashable
 from windowpane.plan.nodes import Stream
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, wrong_type
-from windowpane.values.punctuation import LONGEST, marker_of
+from windowpane.values.punctuation import LONGEST, Heartbeat, Melded, Slack, marker_of
 
 
 def check_names(columns: list[str]) -> None:
@@ -47,24 +47,38 @@ def is_measure(node: Stream) -> bool:
 
 
 def check_types(node: Stream) -> None:
-    """The time must be a time, ties integers, punctuation markers booleans, keys plain values."""
+    """The time must be a time, ties integers, punctuation markers booleans, keys and ids plain values."""
     _check_time(node)
     marker = marker_of(node.policy)
     if marker is not None and not pa.types.is_boolean(node.type(marker)):
         remedy = "Compare it first, for example with pyarrow.compute.equal."
         raise wrong_type(marker, node.type(marker), "a boolean for external()", remedy)
     check_keys(node, node.keys)
+    _check_ids(node)
     if node.ties is not None and not pa.types.is_integer(node.type(node.ties)):
         remedy = "Cast the column, or leave `ties` out: then the content of tuples orders equal times."
         raise wrong_type(node.ties, node.type(node.ties), "an integer for ties", remedy)
 
 
-def check_keys(node: Stream, keys: tuple[str, ...]) -> None:
+def check_keys(node: Stream, keys: tuple[str, ...], what: str = "a key") -> None:
     """Keys must be plain values."""
     for key in keys:
         if not hashable(node.type(key)):
-            remedy = "Use one field of it as the key, or turn it into text first."
-            raise wrong_type(key, node.type(key), "a key of plain values", remedy)
+            remedy = f"Use one field of it as {what}, or turn it into text first."
+            raise wrong_type(key, node.type(key), f"{what} of plain values", remedy)
+
+
+def _check_ids(node: Stream) -> None:
+    """Ids must be plain values, and duplicates must not move the punctuation."""
+    check_keys(node, node.ids, "an id")
+    policy = node.policy
+    while isinstance(policy, Heartbeat | Melded):
+        policy = policy.policy
+    if node.ids and isinstance(policy, Slack):
+        raise BadQuery(
+            f"ids is {', '.join(node.ids)}, but slack({policy.rows}) counts rows, so that duplicates would "
+            "move the punctuation. Use a delay, or leave ids out."
+        )
 
 
 def _check_time(node: Stream) -> None:

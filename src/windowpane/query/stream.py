@@ -48,6 +48,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     max_ahead: Duration | None = _UNSET,
     ties: str | None = None,
     required: str | Iterable[str] = (),
+    ids: str | Iterable[str] = (),
     schema: pa.Schema | None = None,
     name: str = "stream",
 ) -> StreamBuilder:
@@ -66,6 +67,9 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
             limit for integer measures; None: no limit).
         ties: an integer column that orders tuples of equal time (default: their content does).
         required: columns that must not be null: a row that lacks one is rejected, with the reason "null ...".
+        ids: columns that tell rows apart: of rows that are equal in them the first counts, and the others are
+            duplicates. Ids are remembered until the punctuation, less the lateness, passed their rows; a row
+            with a null in one has no id and is no duplicate.
         schema: the columns, where there is no source to read them from.
         name: what messages call the stream.
     """
@@ -75,11 +79,11 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
         need_policy("punctuation", punctuation)
     if isinstance(source, Query):
         own = {"delay": delay, "punctuation": punctuation, "lateness": lateness or None, "schema": schema}
-        own["max_ahead"] = None if max_ahead == _UNSET else max_ahead
+        own |= {"max_ahead": None if max_ahead == _UNSET else max_ahead, "ids": ids or None}
         given = [option for option, value in own.items() if value is not None]
         if given:
             raise BadQuery(
-                f"a stream of answers has the punctuation and the columns of its query. "
+                f"a stream of answers has the punctuation and the columns of its query, and no duplicates. "
                 f"Leave {' and '.join(given)} out."
             )
         return _chained(source, time, keys, ties, name, names(required, "required"))
@@ -94,7 +98,7 @@ def stream(  # noqa: PLR0913 - keyword options, each with a default
     check_names([column for column, _ in types])
     policy = punctuation or (ordered() if delay is None else _delay(delay))
     node = Stream(types, time, names(keys), policy, length("lateness", lateness), None, ties, name)
-    node = replace(node, required=names(required, "required"))
+    node = replace(node, required=names(required, "required"), ids=names(ids, "ids"))
     check(Plan(node, ()))
     check_types(node)
     ahead = (None if is_measure(node) else A_YEAR) if max_ahead == _UNSET else max_ahead
@@ -177,7 +181,7 @@ class StreamBuilder:
         return replace(self, source=Source(batch.filter(condition) for batch in source))
 
     def select(self, *columns: str, **computed: Any) -> StreamBuilder:
-        """These columns, and computed ones by name; the time, keys, ties and required ones must be among.
+        """These columns, and computed ones by name; time, keys, ties, ids and required ones must be among.
 
         On Spark a computed column is a SQL text or a Column, which Catalyst runs; in this process it is a
         `pyarrow.compute` expression.
@@ -234,6 +238,11 @@ class StreamBuilder:
             budget: the time that the function may take in each bucket and micro-batch.
         """
         keys = self.node.keys if key is None else names(key)
+        if self.node.ids:
+            raise BadQuery(
+                f"latest() looks for no duplicates, but ids is {', '.join(self.node.ids)}. Leave ids out: a "
+                "queue keeps the newest row of each key, and a duplicate of it changes nothing."
+            )
         if not keys:
             raise BadQuery("latest() needs a key: the columns that say what a row updates.")
         self.node.require(*keys)

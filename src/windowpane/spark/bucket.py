@@ -16,7 +16,8 @@ import pyarrow as pa
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
 from windowpane.core.emission import Moment
-from windowpane.core.lane_blocks import Blocks
+from windowpane.core.ids import Ids
+from windowpane.core.lane_blocks import Blocks, Reader, Writer
 from windowpane.core.operator import Operator
 from windowpane.core.partials.counts import plain
 from windowpane.core.required import first_null, null_in
@@ -45,6 +46,7 @@ class Counts:
     out_of_range: int = 0
     too_far_ahead: int = 0
     null_required: int = 0
+    duplicates: int = 0
 
     def add(self, other: Counts) -> None:
         """Count the other's rows too."""
@@ -106,6 +108,9 @@ class Bucket:
     def __init__(self, work: Work) -> None:
         self.stream, self.parts, self.strays, self._work = work.stream, work.parts, work.strays, work
         self.operators: list[Operator] = [part.operator() for part in self.parts]
+        # of each part, since each has its rows in buckets of its own
+        self.ids = [Ids(self.stream.ids) for _ in self.parts] if self.stream.ids else []
+        self._written: dict[str, Any] = {}
         self.progress = Progress(self.stream)
 
     def attach(self, pages: Any) -> None:
@@ -116,16 +121,23 @@ class Bucket:
         self.progress.restore(header["progress"])
         for i, operator in enumerate(self.operators):
             operator.restore(_Prefixed(f"{i}:", blocks))
+        for i, (part, ids) in enumerate(zip(self.parts, self.ids, strict=False)):
+            ids.read(Reader(f"ids {i}", blocks, header["ids"]), part.cutoff(self.progress.bound))
 
     def header(self) -> dict[str, object]:
         """What is stored beside the blocks."""
-        return {"progress": self.progress.to_json()}
+        return {"progress": self.progress.to_json(), **({"ids": self._written} if self.ids else {})}
 
     def blocks(self) -> Blocks:
         """The state of all parts, each block with the number of its part before its name."""
-        found = Blocks()
+        found, ids = Blocks(), Blocks()
         for i, operator in enumerate(self.operators):
             found.include(f"{i}:", operator.blocks())
+        parts: dict[str, list[str]] = {}
+        for i, known in enumerate(self.ids):
+            known.write(Writer(f"ids {i}", ids, parts))
+        self._written = {"parts": parts, "digests": ids.digests}
+        found.include("", ids)
         return found
 
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
@@ -138,7 +150,7 @@ class Bucket:
     @property
     def nbytes(self) -> int:
         """Memory held by the state."""
-        return sum(operator.nbytes for operator in self.operators)
+        return sum(operator.nbytes for operator in self.operators) + sum(ids.nbytes for ids in self.ids)
 
     def step(self, received: Received, *, end: bool = False) -> tuple[dict[str, list[pa.Table]], Counts]:
         """Take a micro-batch in; `end` closes every window. Gives the tables of each output, and counts."""
@@ -156,7 +168,8 @@ class Bucket:
             early = any(query.emit == "update" for query in part.plan.queries)
             moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
             found = Sorted(received.payloads.get(i, []), part, before, limit)
-            tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment)
+            ids = self.ids[i] if self.ids else None
+            tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment, ids)
             if i == -judge:
                 counts.add(found.counts)
         if self.strays:
@@ -251,9 +264,15 @@ class Sorted:
         kept = rows if code is None else rows.take(code == 0)
         return operator.step_rows(keys, Rows(kept.start, kept.key, kept.partials[:-1]), moment)
 
-    def whole(self, operator: Operator, moment: Moment) -> dict[str, list[pa.Table]]:
-        """Step over rows."""
-        return operator.step(*self.rows(), moment)
+    def whole(self, operator: Operator, moment: Moment, ids: Ids | None) -> dict[str, list[pa.Table]]:
+        """Step over rows; where they have ids, over those that are no duplicates."""
+        batch, time = self.rows()
+        if ids is not None:
+            batch, time = ids.once(batch, time)
+            ids.forget(self._part.cutoff(moment.bound))
+            self.counts.duplicates = self.counts.kept - len(time)
+            self.counts.kept = len(time)
+        return operator.step(batch, time, moment)
 
     def rows(self) -> tuple[pa.RecordBatch, Ints]:
         """The rows that have a place, and their times."""

@@ -21,7 +21,10 @@ from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.worker import settled
 
-COUNTS = ("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead", "null_required")
+COUNTS = (
+    *("kept", "late", "markers", "null_time", "out_of_range", "too_far_ahead", "null_required"),
+    "duplicates",
+)
 SUMMED = ("answers", *COUNTS, "state_bytes")
 LARGEST = ("bound", "high")
 OBSERVED = "windowpane"
@@ -51,7 +54,7 @@ def observed(
 def observed_texts(frame: DataFrame, token: str) -> DataFrame:
     """The same where the notes of a bucket are one text, the numbers in the order of NOTES.
 
-    One aggregate instead of eleven: Spark writes code for them anew in every task.
+    One aggregate instead of twelve: Spark writes code for them anew in every task.
     """
     return frame.observe(f"{OBSERVED} {token}", F.collect_list(TEXT).alias(",".join(NOTES)))
 
@@ -59,11 +62,11 @@ def observed_texts(frame: DataFrame, token: str) -> DataFrame:
 def counts_of(progress: Any) -> dict[str, int | None]:
     """The counts of a micro-batch from the progress that Spark reports of it.
 
-    Rows `kept`, `late`, `markers` and rejected by reason, the `answers`, the `bound` (None: nothing is
-    promised yet, or the stream ended), `high`, the largest time that has a place, and `state_bytes`; of
-    update queues what `Latest` tells. Several windowpane frames in one query are summed. Of chained queries
-    the rows are those of the source, and the answers those of the last query; what became of answers on the
-    way has the prefix `chained_`.
+    Rows `kept`, `late`, `duplicates`, `markers` and rejected by reason, the `answers`, the `bound` (None:
+    nothing is promised yet, or the stream ended), `high`, the largest time that has a place, and
+    `state_bytes`; of update queues what `Latest` tells. Several windowpane frames in one query are summed.
+    Of chained queries the rows are those of the source, and the answers those of the last query; what became
+    of answers on the way has the prefix `chained_`.
     """
     document = json.loads(progress.json) if hasattr(progress, "json") else progress
     found: dict[str, int | None] = {}

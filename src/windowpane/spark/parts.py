@@ -125,7 +125,9 @@ def bucket_columns(queries: Iterable[WindowQuery]) -> tuple[str, ...]:
 
 
 def _foldable(plan: Plan) -> bool:
-    """Whether tasks can fold the rows of a plan to slices: no order, no sessions, no texts in partials."""
+    """Whether tasks can fold the rows of a plan to slices: no order, no sessions, no texts, no duplicates."""
+    if plan.stream.ids:
+        return False
     lanes = compile_plan(plan)[0].lanes
     if len(lanes) != 1 or not isinstance(lanes[0].lane, SliceLane):
         return False
@@ -136,7 +138,7 @@ def _foldable(plan: Plan) -> bool:
 def _pruned(plan: Plan) -> Plan:
     """The plan with only the columns that are read, so that Catalyst reads no others."""
     operator, stream = compile_plan(plan)[0], plan.stream
-    wanted = {stream.time, *stream.policy_columns(), *stream.required, *operator.columns}
+    wanted = {stream.time, *stream.policy_columns(), *stream.required, *stream.ids, *operator.columns}
     # where the order of equal times counts and no column says it, their whole content does
     wanted |= {stream.ties} if stream.ties else set(operator.tie or ())
     wanted |= {c for query in plan.queries for c in query.grouping}
