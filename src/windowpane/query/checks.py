@@ -60,17 +60,17 @@ def check_types(node: Stream) -> None:
         raise wrong_type(node.ties, node.type(node.ties), "an integer for ties", remedy)
 
 
-def check_keys(node: Stream, keys: tuple[str, ...], what: str = "a key") -> None:
+def check_keys(node: Stream, keys: tuple[str, ...], article: str = "a", what: str = "key") -> None:
     """Keys must be plain values."""
     for key in keys:
         if not hashable(node.type(key)):
-            remedy = f"Use one field of it as {what}, or turn it into text first."
-            raise wrong_type(key, node.type(key), f"{what} of plain values", remedy)
+            remedy = f"Use one field of it as the {what}, or turn it into text first."
+            raise wrong_type(key, node.type(key), f"{article} {what} of plain values", remedy)
 
 
 def _check_ids(node: Stream) -> None:
     """Ids must be plain values, and duplicates must not move the punctuation."""
-    check_keys(node, node.ids, "an id")
+    check_keys(node, node.ids, "an", "id")
     policy = node.policy
     while isinstance(policy, Heartbeat | Melded):
         policy = policy.policy
