@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkAttributeError
 
 import windowpane as wp
-from windowpane.spark import counts_of, finish
+from windowpane.spark import counts_of, finish, latest, stalest_of
+from windowpane.spark.latest import parallel_tasks
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 KEYS, FILES, ROWS = 60, 3, 240
@@ -56,7 +58,7 @@ class Run:
         schema = self.spark.read.parquet(str(self.path / "in")).schema
         files = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         stream = wp.stream(files.parquet(str(self.path / "in")), time="ts", keys="a.key")
-        # The first call takes eight rows whatever the budget, so that most keys wait.
+        # The first call is for one key whatever the budget, so that most keys wait.
         newest = stream.latest(budget="1 us").apply(plain, SCHEMA, name="newest")
         every = stream.latest(policy="append", budget="1 us").apply(plain, SCHEMA, name="every")
         return wp.to_spark(newest, every, control=self.path / "control")
@@ -75,6 +77,7 @@ class Run:
         query = writer.option("checkpointLocation", str(self.path / "checkpoint"))
         running = query.trigger(availableNow=True).start()
         running.awaitTermination()
+        self.stalest = [stalest_of(progress) for progress in running.recentProgress]
         own = [counts_of(progress) for progress in running.recentProgress]
         self.progress += [counts for counts in own if counts.get("updates") is not None]
         return self
@@ -98,10 +101,19 @@ def test_queues_side_by_side_keep_what_waits_over_a_restart_and_serve_it_in_the_
     ends = run.total("served") + run.total("lost") + run.total("outdated")
     assert ends + waits == 2 * len(good)
     assert len(run.found["newest"]) < KEYS * FILES
+    # The stalest keys are told in the progress, and all that wait in the output.
+    told = run.stalest[-1]
+    assert len(told) == 10
+    assert [row["seconds"] for row in told] == sorted((row["seconds"] for row in told), reverse=True)
+    assert {row["queue"] for row in told} <= {"newest", "every"}
+    stale = {row["a.key"] for row in run.stale if row["stale_for"] > 0}
+    assert {row["key"]["a.key"] for row in told} <= stale
+    assert stale == {row["a.key"] for row in good}
     # A restart goes on with what waits; at the end all of it is served.
     finish(tmp_path / "control")
     run.go()
     assert run.progress[-1]["waiting"] == 0
+    assert run.stalest[-1] == []
     assert run.total("updates") == 2 * len(good)
     last, newest = {}, {}
     for _, key, number in run.found["newest"]:
@@ -128,3 +140,30 @@ def test_a_static_frame_gives_the_newest_row_of_each_key(spark, tmp_path):
             newest[row["a.key"]] = max(newest.get(row["a.key"], 0), row["number"])
     assert {row["key"]: row["number"] for row in rows} == newest
     assert len(rows) == len(newest)
+
+
+def test_tasks_that_run_at_once_are_counted_with_a_spark_context_and_without(spark):
+    class Connected:
+        """A session over Spark Connect has no context."""
+
+        range = spark.range
+
+        @property
+        def sparkContext(self):  # noqa: N802 - Spark's name
+            raise PySparkAttributeError("there is none")
+
+    assert parallel_tasks(spark) == parallel_tasks(Connected()) == 2
+
+
+def test_the_budget_is_that_of_the_micro_batch(spark, tmp_path, monkeypatch):
+    write(tmp_path / "in", events())
+    stream = wp.stream(spark.read.parquet(str(tmp_path / "in")), time="ts", keys="a.key")
+    given = []
+    monkeypatch.setattr(
+        latest, "_whole", lambda _, specs: given.extend(s.budget for s in specs) or (lambda f: f)
+    )
+    queues = [stream.latest(budget="800 ms").apply(plain, SCHEMA, name=name) for name in "ab"]
+    wp.to_spark(queues[0], buckets=2)
+    wp.to_spark(queues[0], buckets=200)
+    wp.to_spark(*queues, buckets=3)
+    assert given == [0.8, 0.008, 0.2, 0.2]

@@ -4,7 +4,7 @@ from windowpane.spark import latest  # noqa: F401 - it registers itself as a run
 from windowpane.spark.classes import java_options
 from windowpane.spark.control import finish, punctuate
 from windowpane.spark.interpreter import python
-from windowpane.spark.outputs import Outputs, counts_of
+from windowpane.spark.outputs import Outputs, counts_of, stalest_of
 from windowpane.spark.run import schema_of, selected, to_spark
 from windowpane.spark.session import SETTINGS
 
@@ -18,5 +18,6 @@ __all__ = [
     "python",
     "schema_of",
     "selected",
+    "stalest_of",
     "to_spark",
 ]

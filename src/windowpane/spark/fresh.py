@@ -6,7 +6,7 @@ This is the whole of the operator but for Spark. Times of arrival and service ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,18 +22,17 @@ from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import changed
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
+from windowpane.core.upstream.staleness import Staleness
 from windowpane.spark.envelope import read_batches
+from windowpane.spark.fresh_calls import AnyQueue, Calls, Pace, mean_cost
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
-from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_schema
+from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_schema, stalest_keys
 from windowpane.values.errors import WrongType
 from windowpane.values.freshness import Policy
 
 Clock = Callable[[], float]
-AnyQueue = KeyQueue | AppendQueue
-_ROWS, _FIRST, _ENOUGH = 4096, 8, 16
-"""Rows of a call: at most, of the first before anything is known of its cost, and so many that it tells."""
-_GUESS, _FAR = 0.001, 4.0
-"""Seconds that a row takes before that, and how many times the average a key may cost to be believed."""
+_GUESS, _SHORTEST = 0.001, 1e-9
+"""Seconds that a row takes before anything is known of it, and that a call takes at least."""
 _FORGET, _MANY = 3600.0, 4096
 """Seconds after which an idle key may be forgotten, and how many keys are worth it."""
 
@@ -51,6 +50,7 @@ class Fresh:
     next: int = 0
     floor: int = int(NEVER)
     """A key that is not known may have had results up to here: it was forgotten."""
+    pace: Pace = field(default_factory=Pace)
     touched: Touched = field(default_factory=Touched)
     looked: int = 0
     look_at: float = -np.inf
@@ -86,10 +86,17 @@ class Fresh:
         notes.waiting, notes.keys = len(queue), queue.keys
         notes.staleness_us = int(np.nan_to_num(stale.application).sum() * 1e6)
         notes.oldest_us = int(max(now - queue.oldest(), 0.0) * 1e6) if len(queue) else 0
-        ids = np.unique(served)
-        columns = [*self.index.values(ids), pa.array(stale.queue[ids]), pa.array(stale.application[ids])]
-        table = pa.Table.from_arrays(columns, schema=staleness_schema(self.spec, self.index))
-        return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(ids) else []}, notes
+        table = self._staleness(queue, stale, served, now)
+        notes.stalest = stalest_keys(self.spec, table)
+        return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(table) else []}, notes
+
+    def _staleness(self, queue: AnyQueue, stale: Staleness, served: Ints, now: float) -> pa.Table:
+        """How stale the keys have been that were served or are stale now."""
+        pending = queue.views()["pending"]
+        ids = np.union1d(served, np.flatnonzero(pending < np.inf))
+        numbers = stale.queue[ids], stale.application[ids], np.maximum(now - pending[ids], 0.0)
+        columns = [*self.index.values(ids), *map(pa.array, numbers)]
+        return pa.Table.from_arrays(columns, schema=staleness_schema(self.spec, self.index))
 
     def _ready(self, now: float) -> AnyQueue:
         """The queue, with the policy that is wanted now; one that switched keeps all rows once none waits."""
@@ -180,53 +187,33 @@ class Fresh:
 
     def _collapse(self, queue: AnyQueue, notes: Notes) -> None:
         """Keep only the newest of each key once the line is longer than the budget can serve."""
-        cost = self._cost(queue) or _GUESS
+        cost = mean_cost(queue) or _GUESS
         if isinstance(queue, KeyQueue) or len(queue) * cost <= self.spec.budget:
             return
         self.queue = self._changed(queue, Policy.FRESHEST)
         notes.lost += len(queue) - len(self.queue)
         self._drop_gone(self.queue)
 
-    @staticmethod
-    def _cost(queue: AnyQueue) -> float | None:
-        """What a row costs on average, as far as it is known."""
-        known = queue.views()["cost"]
-        known = known[known > 0]
-        return float(known.mean()) if len(known) else None
-
     def _serve(
         self, queue: AnyQueue, clock: Clock, budget: float, notes: Notes
     ) -> tuple[list[pa.Table], Ints]:
         """Calls of some rows each, as many as fit; their costs are learned."""
-        began = clock()
+        calls, began = Calls(queue, self.pace, budget), clock()
         answers: list[pa.Table] = []
-        served: list[Ints] = []
-        mean, spent = self._cost(queue), 0.0
-        limit = _FIRST if mean is None else _between(budget / mean / 8, _FIRST)
-        while len(queue) and spent < budget:
-            start = clock()
-            taken = queue.take(start, limit=limit)
-            if not len(taken):
-                break
+        served = [np.empty(0, np.int64)]
+        start = began
+        while (taken := calls.next(start, start - began)) is not None:
             answers.append(self._call(taken.rows))
             end = clock()
-            took = max(end - start, 1e-9)
-            each = took / len(taken)
-            # A call has a price of its own, which says nothing of the few keys that it happened to be for.
-            if len(taken) >= _ENOUGH or 2 * took >= budget:
-                near = each if mean is None else min(max(each, mean / _FAR), mean * _FAR)
-                queue.learn(taken.ids, np.full(len(taken), near))
+            calls.took(taken, max(end - start, _SHORTEST))
             queue.deliver(taken.ids, np.full(len(taken), end))
             served.append(taken.ids)
-            notes.served += len(taken)
-            spent = end - began
-            room = (budget - spent) / each
-            limit = _between(room / 2 if room > 2 * _ENOUGH else room, 1)
-        if not served:
-            return answers, np.empty(0, np.int64)
+            start = end
         ids = np.concatenate(served)
-        self.touched.note_keys(ids)
-        self._drop_gone(queue)
+        notes.served = len(ids)
+        if notes.served:
+            self.touched.note_keys(ids)
+            self._drop_gone(queue)
         return answers, ids
 
     def _call(self, rows: Ints) -> pa.Table:
@@ -276,6 +263,7 @@ class Fresh:
             "columns": {"by key": list(arrays), "line": list(line)},
             "next": self.next,
             "floor": self.floor,
+            "pace": astuple(self.pace),
         }
 
     def _number_anew(self) -> None:
@@ -292,6 +280,7 @@ class Fresh:
         read = Reader(f"queue {number}", blocks, header)
         self.index = read_keys(self.index.names, self.index.types, read)
         self.next, self.floor = int(header["next"]), int(header["floor"])
+        self.pace = Pace(*header.get("pace", ()))
         self.newest = read.arrays("newest", {"newest": self.newest})["newest"]
         held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
         if held:
@@ -309,8 +298,3 @@ class Fresh:
 def _rising(clock: Clock, since: float) -> Clock:
     """The clock, but never before a time: that of another machine may be behind."""
     return lambda: max(clock(), since)
-
-
-def _between(rows: float, least: int) -> int:
-    """A number of rows for a call."""
-    return int(min(max(rows, least), _ROWS))

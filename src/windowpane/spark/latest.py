@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.core.arrays import ALWAYS, Ints
 from windowpane.core.keys import KeyIndex
@@ -28,12 +30,12 @@ from windowpane.spark.bucket import Received, unsent
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
 from windowpane.spark.fresh import Fresh
-from windowpane.spark.outputs import Outputs, observed, output, tagged_ddl
+from windowpane.spark.outputs import STALEST, Outputs, observed, output, stalest_column, tagged_ddl
 from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
-from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_schema
+from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
 from windowpane.spark.run import bucket_labels, by_place, named, schema_of
 from windowpane.spark.seen import Seen, far_apart, watch_of
 from windowpane.spark.worker import settled
@@ -46,8 +48,11 @@ if TYPE_CHECKING:
 _LARGEST = ("oldest_us",)
 _OF_STREAM = ("markers", "null_time", "out_of_range", "too_far_ahead", "null_required")
 """Rows that no queue takes, counted once however many queues there are."""
-_SUMMED = (*(f.name for f in fields(Notes) if f.name not in (*_LARGEST, *_OF_STREAM)), *_OF_STREAM)
-_DDL = tagged_ddl((*_SUMMED, *_LARGEST))
+_SUMMED = (
+    *(f.name for f in fields(Notes) if f.name not in (*_LARGEST, *_OF_STREAM, STALEST)),
+    *_OF_STREAM,
+)
+_DDL = f"{tagged_ddl((*_SUMMED, *_LARGEST))}, {STALEST} string"
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,7 @@ class LatestBucket:
         limit = self.progress.take(seen)
         tables: dict[str, list[pa.Table]] = {}
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
+        stalest: list[str] = []
         ahead = 0  # of the rows that were sent, to each queue the same
         for i, queue in enumerate(self.queues):
             rows = received.payloads.get(i, [])
@@ -148,12 +154,14 @@ class LatestBucket:
             )
             tables |= some
             ahead = own.too_far_ahead
-            for name, value in asdict(own).items():
+            stalest += own.stalest
+            for name, value in own.numbers().items():
                 notes[name] = max(notes[name], value) if name in _LARGEST else notes[name] + value
         missed = asdict(unsent(received.seen, limit))
         notes |= {name: missed[name] for name in _OF_STREAM}
         notes["too_far_ahead"] += ahead
-        return tagged(tables, notes)
+        frame = tagged(tables, notes)
+        return frame.assign(**{STALEST: [*[None] * (len(frame) - 1), "\n".join(stalest) or None]})
 
 
 @dataclass(frozen=True)
@@ -193,8 +201,11 @@ def latest_to_spark(
     """Queues over one stream as one tagged frame; each has an output of its name and one of its staleness."""
     stream, frame = queries[0].stream.node, queries[0].stream.source.foreign
     session = frame.sparkSession
-    specs = tuple(_spec(session, query) for query in queries)
-    labels = bucket_labels(session, buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1))
+    partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    labels = bucket_labels(session, buckets or partitions)
+    tasks = min(parallel_tasks(session), partitions)
+    share = share_of(1.0, buckets=len(labels), tasks=tasks, queues=len(queries))
+    specs = tuple(_spec(session, query, share) for query in queries)
     rows = by_place(frame.select(*named(frame, stream.columns)))
     packed = rows.mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
@@ -212,7 +223,7 @@ def latest_to_spark(
     answers = packed.groupBy("bucket").transformWithStateInPandas(
         processor(program, token), _DDL, "append", "none"
     )
-    return Outputs(observed(answers, token[:8], _SUMMED, _LARGEST), schemas)
+    return Outputs(observed(answers, token[:8], _SUMMED, _LARGEST, stalest_column(MOST_STALE)), schemas)
 
 
 def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
@@ -225,12 +236,21 @@ def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
     return run
 
 
-def _spec(session: SparkSession, query: LatestQuery) -> QueueSpec:
+def parallel_tasks(session: SparkSession) -> int:
+    """How many tasks run at once, as Spark counts its cores now."""
+    try:
+        return int(session.sparkContext.defaultParallelism)
+    except PySparkException:  # there is no context over Spark Connect; a range has as many partitions
+        places = session.range(1 << 16).select(F.spark_partition_id().alias("place"))
+        return int(places.agg(F.max("place").alias("last")).collect()[0]["last"]) + 1
+
+
+def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
     schema = query.schema
     if isinstance(schema, str):
         schema = schema_of(session.createDataFrame([], schema))
     node = query.stream.node
-    budget = query.budget / 1_000_000
+    budget = query.budget / 1_000_000 * share
     return QueueSpec(query.name, query.keys, node.time, query.policy, budget, query.function, schema)
 
 

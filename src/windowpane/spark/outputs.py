@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 from pyspark.sql.types import StructType
 
@@ -41,14 +41,27 @@ NOTES = (*SUMMED, *LARGEST)
 TAGGED_DDL = tagged_ddl(NOTES)
 TEXT = "notes"
 """The column of notes where they are one text."""
+STALEST = "stalest"
+"""The column of the texts of a bucket's stalest keys, a line each; they begin with digits to sort them by."""
 
 
 def observed(
-    frame: DataFrame, token: str, summed: Sequence[str] = SUMMED, largest: Sequence[str] = LARGEST
+    frame: DataFrame,
+    token: str,
+    summed: Sequence[str] = SUMMED,
+    largest: Sequence[str] = LARGEST,
+    *more: Column,
 ) -> DataFrame:
     """The tagged frame, with its notes told in the progress of the streaming query."""
     sums = [F.sum(name).alias(name) for name in summed]
-    return frame.observe(f"{OBSERVED} {token}", *sums, *(F.max(name).alias(name) for name in largest))
+    most = [F.max(name).alias(name) for name in largest]
+    return frame.observe(f"{OBSERVED} {token}", *sums, *most, *more)
+
+
+def stalest_column(keys: int) -> Column:
+    """The texts of the stalest keys over all buckets, to be observed."""
+    texts = F.flatten(F.collect_list(F.split(STALEST, "\n")))
+    return F.slice(F.sort_array(texts, asc=False), 1, keys).alias(STALEST)
 
 
 def observed_texts(frame: DataFrame, token: str) -> DataFrame:
@@ -68,11 +81,8 @@ def counts_of(progress: Any) -> dict[str, int | None]:
     Of chained queries the rows are those of the source, and the answers those of the last query; what became
     of answers on the way has the prefix `chained_`.
     """
-    document = json.loads(progress.json) if hasattr(progress, "json") else progress
     found: dict[str, int | None] = {}
-    for name, metrics in (document.get("observedMetrics") or {}).items():
-        if not name.startswith(OBSERVED):
-            continue
+    for name, metrics in _own(progress).items():
         for note, value in _told(metrics):
             key = f"chained_{note}" if OVER_ANSWERS in name and note in COUNTS else note
             if key in ("answers", *LARGEST) and FOR_ANOTHER in name:
@@ -86,9 +96,28 @@ def counts_of(progress: Any) -> dict[str, int | None]:
     return found
 
 
+def stalest_of(progress: Any) -> list[dict[str, Any]]:
+    """The keys of update queues that were stalest after a micro-batch, most first: ten at most of each plan.
+
+    Each has the `queue`, the `key` by column, and the `seconds` since its oldest update came that no result
+    covers. Texts are cut after a hundred letters; what JSON has no word for is a text.
+    """
+    texts = [text for metrics in _own(progress).values() for text in metrics.get(STALEST) or ()]
+    return [json.loads(text.partition(" ")[2]) for text in sorted(texts, reverse=True)]
+
+
+def _own(progress: Any) -> dict[str, Mapping[str, Any]]:
+    """What windowpane's frames told in a progress that Spark reports."""
+    document = json.loads(progress.json) if hasattr(progress, "json") else progress
+    told = document.get("observedMetrics") or {}
+    return {name: metrics for name, metrics in told.items() if name.startswith(OBSERVED)}
+
+
 def _told(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
     """The notes of a frame: as they are, or from a list with a text of each bucket."""
     for name, value in metrics.items():
+        if name == STALEST:
+            continue
         if not isinstance(value, list):
             yield name, value
             continue

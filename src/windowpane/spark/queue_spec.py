@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -16,10 +19,13 @@ SWITCH = "switch"
 STANDS_FOR = "windowpane rows"
 """A column of what tasks send: how many rows of its key a row stands for."""
 
+MOST_STALE, _DIGITS, _LETTERS = 10, 16, 100
+"""Keys that are told of in the progress of a query, digits of their microseconds, letters of their values."""
+
 
 @dataclass(frozen=True)
 class QueueSpec:
-    """An update queue with the function behind it; `budget`: seconds for each bucket and micro-batch.
+    """An update queue with the function behind it; `budget`: its seconds in one bucket and micro-batch.
 
     The policy SWITCH keeps every row while the function keeps up, and else the newest of each key.
     """
@@ -43,7 +49,8 @@ class Notes:
     """What happened in one micro-batch: rows that came, were served, overwritten or shed, or came too old.
 
     Rows that are too far ahead are no updates. `staleness_us` is the sum over the keys of their average
-    application staleness.
+    application staleness. `stalest` has a text for each of the keys that are stalest now: the microseconds in
+    sixteen digits, so that texts sort by them, and the queue, the key and the seconds as JSON.
     """
 
     updates: int = 0
@@ -55,9 +62,40 @@ class Notes:
     keys: int = 0
     staleness_us: int = 0
     oldest_us: int = 0
+    stalest: tuple[str, ...] = ()
+
+    def numbers(self) -> dict[str, int]:
+        """All but the texts."""
+        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
 
 
 def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
-    """The columns of the staleness of keys: averages in seconds since the key's queue began."""
+    """The columns of the staleness of keys: averages in seconds since the bucket's queue began, and now."""
     keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
-    return pa.schema([*keys, ("queue_staleness", pa.float64()), ("application_staleness", pa.float64())])
+    numbers = ("queue_staleness", "application_staleness", "stale_for")
+    return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in numbers)])
+
+
+def stalest_keys(spec: QueueSpec, table: pa.Table) -> tuple[str, ...]:
+    """The keys of a table of staleness that have been stale for longest, as `Notes` tells them."""
+    stale = table["stale_for"].to_numpy()
+    some = np.argsort(-stale, kind="stable")[:MOST_STALE]
+    some = some[stale[some] > 0.0]
+    keys = table.select(list(spec.keys)).take(pa.array(some)).to_pylist()
+    return tuple(
+        _told(spec.name, key, seconds) for key, seconds in zip(keys, stale[some].tolist(), strict=True)
+    )
+
+
+def _told(queue: str, key: dict[str, Any], seconds: float) -> str:
+    short = {name: value[:_LETTERS] if isinstance(value, str) else value for name, value in key.items()}
+    told = json.dumps({"queue": queue, "key": short, "seconds": seconds}, default=lambda v: str(v)[:_LETTERS])
+    return f"{int(seconds * 1e6):0{_DIGITS}} {told}"
+
+
+def share_of(budget: float, *, buckets: int, tasks: int, queues: int) -> float:
+    """The seconds that a queue has in one bucket, of a budget for the whole micro-batch.
+
+    Buckets run in waves, as many at once as there are tasks, and a bucket's queues one after the other.
+    """
+    return budget / (-(-buckets // max(tasks, 1)) * queues)

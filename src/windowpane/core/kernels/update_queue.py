@@ -175,12 +175,12 @@ def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
 
 
 @kernel
-def learn_many(queue: Queue, ids: Ints, costs: Floats) -> None:
-    """What services took: an average that forgets, for each key and, batch by batch, for all."""
+def learn_many(queue: Queue, ids: Ints, costs: Floats, weight: float) -> None:
+    """What services took: an average that forgets, for each key by `weight` and, batch by batch, for all."""
     keys, totals = queue.keys, queue.totals
     for i in range(len(ids)):
         known = keys.cost[ids[i]]
-        keys.cost[ids[i]] = costs[i] if known <= 0.0 else known + LEARN * (costs[i] - known)
+        keys.cost[ids[i]] = costs[i] if known <= 0.0 else known + weight * (costs[i] - known)
     if len(ids) > 0:
         totals[COST] += LEARN * (costs.mean() - totals[COST])
 

@@ -85,9 +85,9 @@ class AppendQueue:
         """The results of what was taken reached the application at these times."""
         shared.deliver_many(self._queue, ids, times)
 
-    def learn(self, ids: Ints, costs: Floats) -> None:
+    def learn(self, ids: Ints, costs: Floats, weight: float = shared.LEARN) -> None:
         """What processing these keys took; it tells how much must be shed."""
-        shared.learn_many(self._queue, ids, costs)
+        shared.learn_many(self._queue, ids, costs, weight)
 
     def idle(self, since: float) -> Bools:
         """By key id: whether no tuple of the key is in the line, and none came since a time."""

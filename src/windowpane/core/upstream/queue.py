@@ -113,9 +113,12 @@ class KeyQueue:
         """The results of what was taken reached the application at these times."""
         steps.deliver_many(self._queue, ids, times)
 
-    def learn(self, ids: Ints, costs: Floats) -> None:
-        """What processing these keys took; later services of a key count on it."""
-        steps.learn_many(self._queue, ids, costs)
+    def learn(self, ids: Ints, costs: Floats, weight: float = steps.LEARN) -> None:
+        """What processing these keys took; later services of a key count on it.
+
+        `weight` is how much it counts against what was known of the key: 1 forgets that.
+        """
+        steps.learn_many(self._queue, ids, costs, weight)
 
     def waiting(self) -> Ints:
         """The ids of the keys that wait, in order of id."""

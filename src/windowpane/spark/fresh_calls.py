@@ -1,0 +1,142 @@
+"""Calls of an expensive function: how many keys each is for, and what it tells of their costs.
+
+A call is timed as a whole. It is for as many keys as are expected to fit into its part of the budget, so keys
+that are expected to be dear come in small calls. Where a call takes far longer than expected, each of its
+keys is expected to cost that many times more: so they come in smaller calls, until those that are dear are
+among few, and the others are cleared by calls that take far less than expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from windowpane.core.arrays import Floats
+from windowpane.core.kernels.update_queue import LEARN
+from windowpane.core.upstream.append import AppendQueue
+from windowpane.core.upstream.queue import KeyQueue, Taken
+
+AnyQueue = KeyQueue | AppendQueue
+_ROWS, _GROWTH, _ENOUGH = 4096, 4, 16
+"""Rows of a call: at most; how many times those of calls before; so many that it tells what they cost."""
+_PARTS, _WORTH = 8, 4
+"""The part of the budget that the first call is for, and how many times its own price a call should take."""
+_FAR, _BOLD = 2.0, 1.5
+"""How many times what was expected is a surprise, and is believed; and is dared once to find a price."""
+_KEEP, _TINY = 0.9, 1e-9
+
+
+@dataclass
+class Pace:
+    """How long calls took of late: sums in which older calls count less. A row is one of an average key.
+
+    A call has a price of its own, and its rows cost: a line through the calls, by least squares.
+    """
+
+    calls: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+    most: float = 0.0
+
+    def add(self, rows: float, seconds: float) -> None:
+        """A call for so many rows took so long."""
+        new = 1.0, rows, seconds, rows * rows, rows * seconds
+        # The first call of all may load what the function needs: then the second takes less, for more rows.
+        keep = 0.0 if self.calls == 1.0 and seconds < self.seconds else _KEEP
+        sums = (keep * old + more for old, more in zip(astuple(self), new, strict=False))
+        self.calls, self.rows, self.seconds, self.squares, self.products = sums
+        self.most = max(_KEEP * self.most, rows)
+
+    @property
+    def each(self) -> float:
+        """What a row takes, with its share of the price."""
+        return self.seconds / self.rows
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """The price of a call and the cost of a row; without a price where calls do not tell it."""
+        spread = self.calls * self.squares - self.rows * self.rows
+        if spread > 1e-3 * self.rows * self.rows:
+            slope = (self.calls * self.products - self.rows * self.seconds) / spread
+            if 0.0 < slope < self.each:
+                return (self.seconds - slope * self.rows) / self.calls, slope
+        return 0.0, self.each
+
+
+def mean_cost(queue: AnyQueue) -> float | None:
+    """What a row costs on average over the keys of which it is known; None where it is of none."""
+    known = queue.views()["cost"]
+    known = known[known > 0]
+    return float(known.mean()) if len(known) else None
+
+
+class Calls:
+    """The calls of one micro-batch; `budget` is in seconds."""
+
+    def __init__(self, queue: AnyQueue, pace: Pace, budget: float) -> None:
+        self._queue, self._pace, self._budget = queue, pace, budget
+        self._mean, self._any = mean_cost(queue), False
+
+    def next(self, now: float, spent: float) -> Taken | None:
+        """What the next call is for, taken from the queue now; None where nobody waits or fits any more.
+
+        The first call is for one key at least, so that each has its turn, however dear it is.
+        """
+        room = self._budget - spent
+        if not len(self._queue) or room <= 0.0:
+            return None
+        taken = self._fitting(now, room) if self._pace.calls else None
+        if taken is None and not self._any:
+            taken = self._queue.take(now, limit=1)
+        self._any = True
+        return taken
+
+    def _fitting(self, now: float, room: float) -> Taken | None:
+        price, row = self._pace.line
+        if self._pace.calls == 1.0 and 2 * self._pace.seconds <= _BOLD * room:
+            # Two calls of as many rows would never tell a price.
+            return self._queue.take(now, limit=2 * max(int(self._pace.most), 1))
+        part = max(room / (2 if self._any else _PARTS), _WORTH * price)
+        if self._any and part - price <= _ENOUGH * row:
+            part = room
+        most = min(_GROWTH * int(np.ceil(self._pace.most)), _ROWS)
+        # The last key may take twice what is left, so that dear keys leave no time unused on average.
+        for seconds, rows in ((min(part, room), most), (2 * room, 1)):
+            # In billionths of the costs: a key's turn comes when the call begins, not after those before it.
+            fits = max(seconds - price, 0.0) / row * _TINY
+            taken = self._queue.take(now, limit=rows, budget=fits, costs=self._weights() * _TINY)
+            if len(taken):
+                return taken
+        return None
+
+    def _weights(self) -> Floats:
+        """What each key is expected to cost, as a multiple of the average."""
+        known: Floats = self._queue.views()["cost"]
+        return np.where(known > 0.0, known / (self._mean or 1.0), 1.0)
+
+    def took(self, taken: Taken, seconds: float) -> None:
+        """The call took so long: its keys share that as they were expected to."""
+        weights = self._weights()[taken.ids]
+        rows = float(weights.sum())
+        price, row = self._pace.line if self._pace.calls else (0.0, seconds / rows)
+        # The price of a call says nothing of the few keys that it happened to be for.
+        some = self._pace.calls > 1.0
+        tells = len(taken) >= _ENOUGH or (some and _PARTS * (seconds - price) >= self._budget)
+        self._pace.add(rows, min(seconds, _FAR * (price + row * rows)))
+        ratio = (max(seconds - price, _TINY) if tells else seconds) / (row * rows)
+        if tells or (some and ratio * _FAR <= 1.0):
+            self._learn(taken, weights, ratio, seconds)
+
+    def _learn(self, taken: Taken, weights: Floats, ratio: float, seconds: float) -> None:
+        """Keys cost so many times what was expected; on average over keys, what rows take of late."""
+        self._mean = self._mean or self._pace.each
+        far = not 1 / _FAR < ratio < _FAR
+        known = self._queue.views()["cost"][taken.ids] > 0.0
+        # What is set, not moved, must fit to what the others are known to cost.
+        scale = np.where(known & (not far), self._pace.each, self._mean)
+        believed = min(max(ratio, 1 / _FAR), _FAR)
+        costs = np.minimum(weights * believed * scale, seconds)
+        self._queue.learn(taken.ids, costs, 1.0 if far else LEARN)
