@@ -218,6 +218,18 @@ def test_staleness_is_that_of_the_definition_for_keys_that_wait_too():
     assert "b" not in found  # it neither waits nor was it served
 
 
+def test_where_very_many_keys_wait_the_stalest_and_those_that_were_served_are_told(monkeypatch):
+    monkeypatch.setattr("windowpane.spark.queue_spec.TOLD", 3)
+    clock = Clock()
+    fresh = fresh_of("fifo", clock, budget=1e-6)
+    for i in range(10):
+        clock.now += 1
+        tables, _ = fresh.step([payload([(i, f"key {i}", 0), (i, f"other {i}", 0)])], clock)
+    (table,) = tables["q staleness"]
+    assert sorted(table["k"].to_pylist()) == ["key 5", "key 6", "other 4", "other 5"]
+    assert (np.sort(table["stale_for"].to_numpy()).round(1) == [0.0, 3.0, 4.0, 4.0]).all()
+
+
 def test_the_stalest_keys_are_few_and_short_and_come_first():
     clock = Clock()
     fresh = fresh_of("fifo", clock, budget=1e-6)

@@ -50,7 +50,7 @@ class LatestQuery:
     name: str = "latest"
 
     def to_spark(self, what: str = "answers", **options: Any) -> Any:
-        """What the function returned, or the `staleness` of the keys that were served, as a DataFrame.
+        """What the function returned, or the `staleness` of keys that were served or wait, as a DataFrame.
 
         Each call makes a queue of its own, which calls the function: to have both outputs of one queue, use
         `wp.to_spark(queue)` and split its micro-batches. The options `buckets` and `control` are those of

@@ -235,7 +235,8 @@ class StreamBuilder:
             key: what a row updates (default: the stream's keys).
             policy: which key is served next: `freshest`, `in_place`, `linecutting` or `fifo`; `append` and
                 `shed` keep every row; `switch` keeps every row until the function falls behind.
-            budget: the time that the function may take in each bucket and micro-batch.
+            budget: the time that the function may take in each micro-batch; buckets that run one after the
+                other share it.
         """
         keys = self.node.keys if key is None else names(key)
         if self.node.ids:

@@ -22,11 +22,10 @@ from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import changed
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
-from windowpane.core.upstream.staleness import Staleness
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Pace, mean_cost
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
-from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_schema, stalest_keys
+from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.values.errors import WrongType
 from windowpane.values.freshness import Policy
 
@@ -86,17 +85,10 @@ class Fresh:
         notes.waiting, notes.keys = len(queue), queue.keys
         notes.staleness_us = int(np.nan_to_num(stale.application).sum() * 1e6)
         notes.oldest_us = int(max(now - queue.oldest(), 0.0) * 1e6) if len(queue) else 0
-        table = self._staleness(queue, stale, served, now)
+        pending = queue.views()["pending"]
+        table = staleness_table(self.spec, self.index, stale, served, now - pending)
         notes.stalest = stalest_keys(self.spec, table)
         return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(table) else []}, notes
-
-    def _staleness(self, queue: AnyQueue, stale: Staleness, served: Ints, now: float) -> pa.Table:
-        """How stale the keys have been that were served or are stale now."""
-        pending = queue.views()["pending"]
-        ids = np.union1d(served, np.flatnonzero(pending < np.inf))
-        numbers = stale.queue[ids], stale.application[ids], np.maximum(now - pending[ids], 0.0)
-        columns = [*self.index.values(ids), *map(pa.array, numbers)]
-        return pa.Table.from_arrays(columns, schema=staleness_schema(self.spec, self.index))
 
     def _ready(self, now: float) -> AnyQueue:
         """The queue, with the policy that is wanted now; one that switched keeps all rows once none waits."""

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from windowpane.core.arrays import Floats, Ints
 from windowpane.core.keys import KeyIndex
+from windowpane.core.upstream.staleness import Staleness
 from windowpane.values.freshness import Policy
 
 Function = Callable[[pd.DataFrame], pd.DataFrame]
@@ -21,6 +23,9 @@ STANDS_FOR = "windowpane rows"
 
 MOST_STALE, _DIGITS, _LETTERS = 10, 16, 100
 """Keys that are told of in the progress of a query, digits of their microseconds, letters of their values."""
+
+TOLD = 10_000
+"""Keys that wait whose staleness is told after each micro-batch: more would take as long as all the rest."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,22 @@ def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
     keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
     numbers = ("queue_staleness", "application_staleness", "stale_for")
     return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in numbers)])
+
+
+def staleness_table(
+    spec: QueueSpec, index: KeyIndex, stale: Staleness, served: Ints, ages: Floats
+) -> pa.Table:
+    """The staleness of keys that were served or are stale now; of these, if they are too many, the stalest.
+
+    `ages` is by key: for how long it has been stale, less than nothing where it is not.
+    """
+    ids = np.flatnonzero(ages > -np.inf)
+    if len(ids) > TOLD:
+        ids = ids[np.argpartition(-ages[ids], TOLD)[:TOLD]]
+    ids = np.union1d(served, ids)
+    numbers = stale.queue[ids], stale.application[ids], np.maximum(ages[ids], 0.0)
+    columns = [*index.values(ids), *map(pa.array, numbers)]
+    return pa.Table.from_arrays(columns, schema=staleness_schema(spec, index))
 
 
 def stalest_keys(spec: QueueSpec, table: pa.Table) -> tuple[str, ...]:
