@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from windowpane.core.kernels.habits import _MOST, HAZARD, LEFT, SEEN, new_habits, notice
+from windowpane.core.kernels.habits import _MOST, ALL, HAZARD, LEFT, SEEN, new_habits, notice
 from windowpane.core.upstream.queue import KeyQueue
 
 
@@ -11,7 +11,7 @@ from windowpane.core.upstream.queue import KeyQueue
 def test_a_regular_stream_of_any_length_leaves_no_infinite_habit(gap):
     habits = new_habits()
     for _ in range(1_200):  # each time half of what was counted is forgotten, after 8,192 updates that is
-        habits[SEEN, 0] = _MOST - 1
+        habits[ALL, SEEN] = _MOST - 1
         notice(habits, gap)
     assert np.isfinite(habits).all()
     assert (habits[HAZARD : LEFT + 1] > 0).all()
@@ -20,7 +20,7 @@ def test_a_regular_stream_of_any_length_leaves_no_infinite_habit(gap):
 def test_no_key_starves_after_such_a_stream():
     arrays = KeyQueue(cost=1.0).arrays()
     for _ in range(1_200):
-        arrays["habits"][SEEN, 0] = _MOST - 1
+        arrays["habits"][ALL, SEEN] = _MOST - 1
         notice(arrays["habits"], 1.0)
     queue = KeyQueue.restore("freshest", arrays)
     for now in range(40):

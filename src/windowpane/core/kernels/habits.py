@@ -17,12 +17,12 @@ PIECES = 8
 """Silences, relative to the mean gap, are told apart below 2**-10, 2**-8, ..., 1, 4 and above."""
 EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 2.0), np.inf])
 """Where each piece of a silence ends."""
-COUNT, TOTAL, HAZARD, LEFT, SEEN = 0, 1, 2, 3, 4
-"""The rows of a table of habits: gaps counted, their sum, what follows; how many in all (first cell)."""
-RANDOM, MEAN, PRICE, SERVES, AGAIN = 1, 2, 3, 4, 5
-"""Further cells of the last row: 1 where the gaps are like those of updates at random; what services saved of
-late, on average; the price of a service that keys are ranked by, 0 where they are ranked without one; how
-many services there were, and from how many on the price may change."""
+COUNT, TOTAL, HAZARD, LEFT, ALL = 0, 1, 2, 3, 4
+"""The rows of a table of habits: by piece, gaps counted, their sum, what follows; numbers of all pieces."""
+SEEN, RANDOM, MEAN, PRICE, SERVES, AGAIN = 0, 1, 2, 3, 4, 5
+"""The cells of that last row: how many gaps were counted; 1 where they are like those of updates at random;
+what services saved of late, on average; the price of a service that keys are ranked by, 0 where they are
+ranked without one; how many services there were, and from how many on the price may change."""
 FORGET = 1.0 / 256.0
 """How much of a key's past gaps one more update forgets."""
 _PRIOR = 32.0
@@ -40,7 +40,7 @@ def new_habits() -> Floats:
     habits = np.ones((5, PIECES))
     habits[COUNT] = -_PRIOR * np.diff([*above, 0.0])
     habits[TOTAL] = -_PRIOR * np.diff([*beyond, 0.0])
-    habits[SEEN] = 0.0
+    habits[ALL] = 0.0
     return habits
 
 
@@ -63,12 +63,12 @@ def notice(habits: Floats, gap: float) -> None:
     piece = piece_of(gap)
     habits[COUNT, piece] += 1.0
     habits[TOTAL, piece] += gap
-    habits[SEEN, 0] += 1.0
-    if habits[SEEN, 0] % _EVERY == 0.0:
+    habits[ALL, SEEN] += 1.0
+    if habits[ALL, SEEN] % _EVERY == 0.0:
         _conclude(habits)
-        if habits[SEEN, 0] >= _MOST:
+        if habits[ALL, SEEN] >= _MOST:
             habits[: TOTAL + 1] = np.maximum(0.5 * habits[: TOTAL + 1], _LEAST)
-            habits[SEEN, 0] *= 0.5
+            habits[ALL, SEEN] *= 0.5
 
 
 @kernel
@@ -76,7 +76,7 @@ def _conclude(habits: Floats) -> None:
     """Hazard and expected rest of a silence in each piece, from the gaps counted."""
     mean = habits[TOTAL].sum() / habits[COUNT].sum()
     unlike = 0.5 * np.abs(habits[COUNT] / habits[COUNT].sum() - _AT_RANDOM).sum()
-    habits[SEEN, RANDOM] = 1.0 if unlike < _UNLIKE else 0.0
+    habits[ALL, RANDOM] = 1.0 if unlike < _UNLIKE else 0.0
     longer, time = 0.0, 0.0
     for piece in range(PIECES - 1, -1, -1):
         begin = EDGES[piece - 1] if piece > 0 else 0.0

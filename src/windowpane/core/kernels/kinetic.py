@@ -16,13 +16,13 @@ from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.habits import (
     AGAIN,
+    ALL,
     EDGES,
     HAZARD,
     LEFT,
     MEAN,
     PRICE,
     RANDOM,
-    SEEN,
     SERVES,
     piece_of,
 )
@@ -102,8 +102,8 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     gap = ranks.gap[key]
     if gap <= 0.0:
         return np.inf
-    if habits[SEEN, PRICE] > 0.0:
-        return _overdue(ranks, key, habits[SEEN, PRICE])
+    if habits[ALL, PRICE] > 0.0:
+        return _overdue(ranks, key, habits[ALL, PRICE])
     ranks.constant[key] = 0.0
     piece = piece_of((now - ranks.silent[key]) / gap)
     until: float = ranks.silent[key] + gap * EDGES[piece]
@@ -178,6 +178,7 @@ def place(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: float) 
     node = len(tree.winner) // 2 + key
     tree.winner[node] = key
     tree.until[node] = renew(ranks, habits, key, now)
+    tree.looked[0] += 1
     node //= 2
     while node > 0:
         winner, until = tree.winner[node], tree.until[node]
@@ -202,6 +203,7 @@ def build(tree: Tournament, ranks: Ranks, habits: Floats, waiting: Bools, now: f
 def _renew_all(tree: Tournament, ranks: Ranks, habits: Floats, now: float) -> None:
     """Rank every key that waits, and play every game."""
     leaves = len(tree.winner) // 2
+    tree.looked[0] += leaves
     for key in range(leaves):
         if tree.winner[leaves + key] >= 0:
             tree.until[leaves + key] = renew(ranks, habits, key, now)
@@ -213,13 +215,14 @@ def _renew_all(tree: Tournament, ranks: Ranks, habits: Floats, now: float) -> No
 def learn_price(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: float) -> None:
     """A key was served: what that saved, for each unit of cost, counts in the price of later services.
 
-    Where the price in use is too far off, all keys are ranked anew, but seldom: a service hardly costs more.
+    Where the price in use is too far off, all keys are ranked anew, but not again before as many services as
+    there are keys by eight (or, at first, as there were so far): spread over them, that is a few keys for each.
     """
     if ranks.gap[key] <= 0.0:
         return
     wait = now - ranks.since[key]
     gap = ranks.gap[key] + (now - ranks.silent[key]) / ranks.seen[key]
-    known = habits[SEEN]
+    known = habits[ALL]
     known[SERVES] += 1.0
     saved = wait * (gap + 0.5 * wait) * ranks.price[key]
     known[MEAN] += (saved - known[MEAN]) / min(known[SERVES], RECENT)
@@ -227,6 +230,7 @@ def learn_price(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: f
     if known[SERVES] >= known[AGAIN] and not known[PRICE] <= STEP * price <= STEP * STEP * known[PRICE]:
         known[PRICE] = price
         known[AGAIN] = known[SERVES] + min(known[SERVES], 0.125 * (ranks.seen > 0.0).sum())
+        tree.looked[0] += len(ranks)
         _renew_all(tree, ranks, habits, now)
 
 
@@ -261,6 +265,7 @@ def best(tree: Tournament, ranks: Ranks, habits: Floats, now: float) -> int:
                     continue
                 if child >= leaves:
                     tree.until[child] = renew(ranks, habits, child - leaves, now)
+                    tree.looked[0] += 1
                 else:
                     tree.stack[depth] = child
                     depth += 1
