@@ -2,16 +2,15 @@
 
 The producer puts tuples as they come; the consumer gets the newest tuple of the key that the policy chooses.
 Older tuples of a key are overwritten while it waits: this queue is lossy on purpose (but see the policies
-`append` and `shed`). Any number of threads may put; one thread gets.
+`append`, `shed` and `switch`). Any number of threads may put; one thread gets.
 """
 
 from __future__ import annotations
 
-import math
 import queue as standard
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +19,15 @@ import pyarrow as pa
 
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
-from windowpane.core.upstream.operators import last_of_key
+from windowpane.core.upstream.change import Load, changed, wanted
+from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.staleness import mean_of
-from windowpane.local.rows import codes_of
-from windowpane.values.errors import QueueClosed, WrongType, unknown_column
-from windowpane.values.freshness import Policy
+from windowpane.local.waiting import Key, Waiting, WaitingObjects
+from windowpane.local.waiting_rows import WaitingRows
+from windowpane.values.errors import BadQuery, QueueClosed
+from windowpane.values.freshness import SWITCH, Policy
 
 _MANY = 1024
-Key = str | Sequence[str] | Callable[[Any], Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +75,44 @@ class UpdateQueue:
 
     Args:
         key: what a tuple updates: a column, several columns, or a function of a tuple.
-        policy: `freshest`, `in_place`, `linecutting`, `fifo`, or, keeping all tuples, `append` and `shed`.
+        policy: `freshest`, `in_place`, `linecutting`, `fifo`, or, keeping all tuples, `append` and `shed`;
+            `switch` is `append` until the consumer falls behind, then `freshest` until it has caught up.
+        schema: the columns of the tuples, all but the key's of fixed width: they are then kept in pages of
+            memory, without a Python object for each.
+        memory: with a schema, the most bytes that waiting tuples may take; one more is an error.
         cost: the seconds that the consumer needs for a tuple, as a first guess; it is measured.
+        behind: for `switch`, the seconds of work that may wait before older tuples are overwritten.
         clock: where the time comes from, in seconds that never go back; by default the system's.
         forget: after how many seconds without an update a key that does not wait is forgotten, with what was
             learned of it, so that memory is bounded by the keys of that time.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword options, each with a default
         self,
         key: Key,
         policy: Policy | str = "freshest",
         *,
+        schema: pa.Schema | None = None,
+        memory: int = 1 << 26,
         cost: float = 0.001,
+        behind: float = 1.0,
         clock: Callable[[], float] | None = None,
         forget: float = 3600.0,
     ) -> None:
-        self._key = key
-        self._columns = () if callable(key) else (key,) if isinstance(key, str) else tuple(key)
+        if not behind > 0.0:
+            raise BadQuery(f"behind={behind}: give the seconds of work that may wait, more than 0.")
         self._clock = clock or time.monotonic
         self._changed = threading.Condition()
-        self._queue = queue_of(policy, cost=cost, began=self._clock())
-        self._ids: dict[Hashable, int] = {}
-        self._items: dict[int, Any] = {}
-        self._rows = 0
+        self._switches, self._behind = policy == SWITCH, behind
+        began = self._clock()
+        self._queue = queue_of(Policy.APPEND if self._switches else policy, cost=cost, began=began)
+        self._load = Load(behind, began)
+        self._waiting: Waiting = WaitingObjects(key) if schema is None else WaitingRows(key, schema, memory)
         self._puts = self._gets = self._lost = 0
         self._held: Ints = np.empty(0, np.int64)
         self._got_at = 0.0
         self._closed = False
-        self._forget, self._look_at, self._many = forget, self._clock() + forget, _MANY
+        self._forget, self._look_at, self._many = forget, began + forget, _MANY
 
     def __len__(self) -> int:
         """How many tuples wait."""
@@ -118,22 +127,37 @@ class UpdateQueue:
             except QueueClosed:
                 return
 
+    @property
+    def policy(self) -> Policy:
+        """The policy in use; one that switches is `append` or `freshest`."""
+        with self._changed:
+            return self._queue.policy
+
+    @property
+    def usage(self) -> Usage | None:
+        """How many pages and cells of memory the waiting tuples take; None without a schema."""
+        with self._changed:
+            return self._waiting.usage
+
     def put(self, item: Any) -> None:
         """Add a tuple: a mapping with the key columns, or whatever the key function takes."""
-        self._add([self._key_of(item)], np.zeros(1, np.int64), [item])
+        self.put_batch([item])
 
     def put_batch(self, items: Iterable[Any] | pa.Table | pa.RecordBatch) -> None:
         """Add tuples in arrival order: an Arrow table or batch, a pandas frame, or an iterable of tuples."""
-        if hasattr(items, "columns") and not isinstance(items, (pa.Table, pa.RecordBatch)):
-            items = pa.Table.from_pandas(items, preserve_index=False)
-        if isinstance(items, (pa.Table, pa.RecordBatch)) and self._columns:
-            keys, codes = codes_of(items, self._columns)
-            self._add(keys, codes, items)
-            return
-        rows = items.to_pylist() if isinstance(items, (pa.Table, pa.RecordBatch)) else list(items)
-        seen: dict[Hashable, int] = {}
-        codes = np.array([seen.setdefault(self._key_of(row), len(seen)) for row in rows], np.int64)
-        self._add(list(seen), codes, rows)
+        batch = self._waiting.batch(items)
+        with self._changed:
+            if self._closed:
+                raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
+            now = self._clock()
+            self._forget_idle(now)
+            ids = self._waiting.ids(batch)
+            load = self._load.add(len(ids) * self._queue.cost, now)
+            self._switch(load)
+            self._enqueue(batch, ids, now)
+            self._puts += len(ids)
+            self._switch(load)
+            self._changed.notify()
 
     def get(self, timeout: float | None = None) -> Any:
         """The newest tuple of the key to serve next; waits for one, at most `timeout` seconds.
@@ -149,6 +173,64 @@ class UpdateQueue:
 
     def get_batch(self, most: int, timeout: float | None = None) -> list[Any]:
         """As `get`, for up to `most` tuples in the order in which to process them; at least one."""
+        taken = self._take(most, timeout)
+        rows: list[Any] = taken.to_pylist() if isinstance(taken, pa.Table) else taken
+        return rows
+
+    def get_table(self, most: int, timeout: float | None = None) -> pa.Table:
+        """As `get_batch`, as a table; for queues with a schema."""
+        if not isinstance(self._waiting, WaitingRows):
+            raise BadQuery("get_table() needs the columns of the tuples. Make the queue with `schema=`.")
+        return self._take(most, timeout)
+
+    def done(self) -> None:
+        """The results of what was got last are delivered."""
+        with self._changed:
+            self._deliver()
+
+    def staleness(self) -> Freshness:
+        """How stale results have been since the queue was made."""
+        with self._changed:
+            found = self._queue.staleness(self._clock())
+            counts = (self._puts, self._gets, self._lost, len(self._queue))
+            keys = self._waiting.keys()[: len(found.queue)]
+            return Freshness(keys, found.queue, found.application, *counts, found.forgotten)
+
+    def close(self) -> None:
+        """No more tuples will be put; the consumer gets what is left, then `QueueClosed`."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _enqueue(self, batch: Any, ids: Ints, now: float) -> None:
+        """Let tuples wait; where there is no memory for them, nothing changes."""
+        times = np.full(len(ids), now)
+        if isinstance(self._queue, AppendQueue):
+            shed = self._queue.enqueue(ids, times, self._waiting.append(batch))
+            self._waiting.drop(shed)
+            self._lost += len(shed)
+        else:
+            before = len(self._queue)
+            self._waiting.overwrite(batch, ids)
+            self._queue.enqueue(ids, times)
+            self._lost += len(ids) - (len(self._queue) - before)
+
+    def _switch(self, load: float) -> None:
+        """Where the load says so, keep only the newest tuple of each key, or all of them again."""
+        queue = self._queue
+        if not self._switches:
+            return
+        policy = wanted(queue, behind=self._behind, cost=queue.cost, load=load)
+        if policy is queue.policy:
+            return
+        newest = queue.newest() if isinstance(queue, AppendQueue) else (self._held[:0], self._held[:0])
+        older = np.setdiff1d(queue.waiting_rows(), newest[1])
+        self._queue = changed(queue, policy, newest, self._held)
+        self._waiting.drop(older)
+        self._waiting.name_by_key(*newest)
+        self._lost += len(older)
+
+    def _take(self, most: int, timeout: float | None) -> Any:
         with self._changed:
             self._deliver()
             if not self._changed.wait_for(lambda: len(self._queue) or self._closed, timeout):
@@ -161,85 +243,21 @@ class UpdateQueue:
             taken = self._queue.take(self._got_at, limit=most)
             self._held = taken.ids
             self._gets += len(taken)
-            keep = self._queue.policy.keeps_all
-            return [self._items.pop(place) for place in (taken.rows if keep else taken.ids).tolist()]
-
-    def done(self) -> None:
-        """The results of what was got last are delivered."""
-        with self._changed:
-            self._deliver()
-
-    def staleness(self) -> Freshness:
-        """How stale results have been since the queue was made."""
-        with self._changed:
-            found = self._queue.staleness(self._clock())
-            counts = (self._puts, self._gets, self._lost, len(self._queue))
-            return Freshness(tuple(self._ids), found.queue, found.application, *counts, found.forgotten)
-
-    def close(self) -> None:
-        """No more tuples will be put; the consumer gets what is left, then `QueueClosed`."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _key_of(self, item: Any) -> Hashable:
-        if callable(self._key):
-            return self._key(item)
-        if not isinstance(item, Mapping):
-            raise WrongType(
-                f"a tuple is a {type(item).__name__}, but the key {self._columns[0]!r} is a column. Put "
-                "mappings, or give a function as the key."
-            )
-        missing = [name for name in self._columns if name not in item]
-        if missing:
-            raise unknown_column(missing[0], "the tuple", [str(name) for name in item])
-        values = tuple(item[name] for name in self._columns)
-        return values[0] if len(values) == 1 else values
-
-    def _add(self, keys: Sequence[Hashable], codes: Ints, items: Any) -> None:
-        """Enter tuples; `codes` says which of `keys` each has."""
-        with self._changed:
-            if self._closed:
-                raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
-            now = self._clock()
-            self._forget_idle(now)
-            ids = np.array([self._id_of(key) for key in keys], np.int64)[codes]
-            rows = np.arange(self._rows, self._rows + len(ids))
-            self._rows += len(ids)
-            self._puts += len(ids)
-            times = np.full(len(ids), now)
-            if isinstance(self._queue, AppendQueue):
-                shed = self._queue.enqueue(ids, times, rows)
-                self._items.update(zip(rows.tolist(), _listed(items, None), strict=True))
-                for row in shed.tolist():
-                    del self._items[row]
-                self._lost += len(shed)
-            else:
-                before = len(self._queue)
-                self._queue.enqueue(ids, times, rows)
-                self._lost += len(ids) - (len(self._queue) - before)
-                newest = last_of_key(ids, rows)
-                self._items.update(zip(ids[newest].tolist(), _listed(items, newest), strict=True))
-            self._changed.notify()
+            return self._waiting.take(taken.ids, taken.rows if self._queue.policy.keeps_all else None)
 
     def _forget_idle(self, now: float) -> None:
         """Forget keys that were idle for long; looked for now and then, and whenever keys have doubled."""
-        if now < self._look_at and len(self._ids) < self._many:
+        if now < self._look_at and self._queue.keys < self._many:
             return
         idle = self._queue.idle(now - self._forget)
         idle[self._held] = False
         if np.count_nonzero(idle) * 4 >= len(idle) > 0:
             self._queue.keep(~idle, now)
-            place = np.cumsum(~idle) - 1
-            if not self._queue.policy.keeps_all:
-                self._items = {int(place[key]): item for key, item in self._items.items()}
-            self._held = place[self._held]
-            left = [key for key, gone in zip(self._ids, idle.tolist(), strict=False) if not gone]
-            self._ids = {key: number for number, key in enumerate(left)}
-        self._look_at, self._many = now + self._forget / 4, max(2 * len(self._ids), _MANY)
-
-    def _id_of(self, key: Hashable) -> int:
-        return self._ids.setdefault(_one_nan(key), len(self._ids))
+            live = np.zeros(len(self._waiting), np.bool_)  # it may know more keys: those of a put that failed
+            live[: len(idle)] = ~idle
+            self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
+            self._held = (np.cumsum(live) - 1)[self._held]
+        self._look_at, self._many = now + self._forget / 4, max(2 * self._queue.keys, _MANY)
 
     def _deliver(self) -> None:
         held, self._held = self._held, np.empty(0, np.int64)
@@ -247,18 +265,3 @@ class UpdateQueue:
             now = self._clock()
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
-
-
-def _one_nan(key: Hashable) -> Hashable:
-    """The key with one NaN for all of them: a dictionary finds it by identity."""
-    if isinstance(key, tuple):
-        return tuple(_one_nan(part) for part in key)
-    return math.nan if isinstance(key, float) and math.isnan(key) else key
-
-
-def _listed(items: Any, at: Ints | None) -> list[Any]:
-    """The items at these positions, as Python objects."""
-    if isinstance(items, (pa.Table, pa.RecordBatch)):
-        rows: list[Any] = (items if at is None else items.take(pa.array(at))).to_pylist()
-        return rows
-    return list(items) if at is None else [items[i] for i in at.tolist()]

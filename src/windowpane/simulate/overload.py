@@ -13,16 +13,20 @@ from typing import Literal
 import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.core.kernels import update_queue as steps
+from windowpane.core.kernels.habits import new_habits
 from windowpane.core.kernels.overload import next_of_key, overload, overload_append
-from windowpane.core.kernels.update_queue import MEASURED
+from windowpane.core.kernels.overload_switch import overload_switch
 from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
-from windowpane.values.freshness import Policy, policy_of
+from windowpane.values.freshness import SWITCH, Policy, policy_of
 
 Pattern = Literal["random", "even", "regular", "together", "bursts"]
 BURST = 8.0
 """Updates in a burst, on average."""
+VERY_FRONT = "linecutting, very front"
+"""LINECUTTING where a key cuts in before all who did so earlier: a reading of the paper, to compare with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +126,46 @@ def simulate(
     measured: float = 0.0,
     until: float | None = None,
     seed: int = 0,
+    behind: float = 100.0,
 ) -> Outcome:
     """Serve the updates with one consumer that needs `cost` for a tuple (by key id, or the same for all).
 
-    Staleness is averaged from `measured` to `until` (by default the last arrival) over all keys.
+    Staleness is averaged from `measured` to `until` (by default the last arrival) over all keys. A queue with
+    the policy `switch` is `behind` once the work that waits takes longer than that.
     """
-    chosen = policy_of(policy)
     end = stream.span if until is None else float(until)
     costs = np.broadcast_to(np.asarray(cost, np.float64), stream.keys).copy()
     queue = new_queue(stream.keys, float(costs.mean()), 0.0)
-    keys, totals = queue.keys, queue.totals
-    keys.cost[:] = costs
-    totals[MEASURED] = measured
+    queue.keys.cost[:] = costs
+    queue.totals[steps.MEASURED] = measured
     most = np.zeros(1, np.int64)
-    if chosen.keeps_all:
-        shed = chosen is Policy.SHED
-        rng = np.random.default_rng([seed, *b"shed"])
-        chances = rng.random(len(stream.ids)) if shed else np.zeros(len(stream.ids))
-        following = next_of_key(stream.ids, stream.keys)
-        room = HEADROOM if shed else np.inf
-        overload_append(keys, totals, stream.times, stream.ids, following, chances, room, costs, end, most)
+    following = next_of_key(stream.ids, stream.keys)
+    line = (stream.times, stream.ids, following)
+    if policy == SWITCH:
+        overload_switch(queue, *line, costs, float(behind), new_habits(), end, most)
+    elif policy != VERY_FRONT and policy_of(policy).keeps_all:
+        shed = _chances(policy, len(stream.ids), seed)
+        overload_append(queue.keys, queue.totals, *line, *shed, costs, end, most)
     else:
-        overload(queue, CODES[chosen], stream.times, stream.ids, costs, end, most)
-    staleness = staleness_of(keys, totals, stream.keys, end)
+        code = steps.VERY_FRONT if policy == VERY_FRONT else CODES[policy_of(policy)]
+        overload(queue, code, stream.times, stream.ids, costs, end, most)
+    return _outcome(queue, stream.keys, end, most)
+
+
+def _chances(policy: Policy | str, tuples: int, seed: int) -> tuple[Floats, float]:
+    """For each tuple a random number, and the load that shedding leaves: all of it where nothing is shed."""
+    if policy != Policy.SHED:
+        return np.zeros(tuples), np.inf
+    return np.random.default_rng([seed, *b"shed"]).random(tuples), HEADROOM
+
+
+def _outcome(queue: steps.Queue, keys: int, end: float, most: Ints) -> Outcome:
     return Outcome(
-        staleness=staleness,
-        updates=keys.updates,
-        serves=keys.serves,
-        waited=keys.waited,
+        staleness=staleness_of(queue.keys, queue.totals, keys, end),
+        updates=queue.keys.updates,
+        serves=queue.keys.serves,
+        waited=queue.keys.waited,
         most_waiting=int(most[0]),
         looked=int(queue.tree.looked[0]),
-        covered=keys.first == np.inf,
+        covered=queue.keys.first == np.inf,
     )

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from windowpane.values.errors import BadQuery
 
+SWITCH = "switch"
+"""A change between two policies: `append` until the consumer falls behind, then `freshest`, and back."""
+
 
 class Policy(StrEnum):
     """What a queue keeps, and which key it serves next.

@@ -16,6 +16,8 @@ from windowpane.core.kernels.kinetic import Ranks, Tournament, best, learn_price
 from windowpane.core.kernels.staleness import area
 
 FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
+VERY_FRONT = 4
+"""LINECUTTING where a key that cuts in goes before all who did so earlier: to compare with, no policy."""
 # The numbers that belong to the queue as a whole, in one array.
 ORDER, WAITING, COST, BEGAN, MEASURED, NOW = 0, 1, 2, 3, 4, 5
 # How much work comes for each unit of time, when the last of it came, and how long such pauses are.
@@ -91,9 +93,13 @@ def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
         ranks.seen[key] = keys.weight[key]
         ranks.price[key] = 1.0 / cost_of(keys, totals, key)
         return True
-    if policy == LINECUTTING and cost_of(keys, totals, key) * totals[WAITING] < gap_of(keys, key):
-        # All who wait could be served between two updates of this key. It goes to the front, behind those
-        # who cut in before it.
+    cuts = policy == LINECUTTING or policy == VERY_FRONT  # noqa: PLR1714 - Numba builds no set here
+    if cuts and cost_of(keys, totals, key) * totals[WAITING] < gap_of(keys, key):
+        # All who wait could be served between two updates of this key.
+        if policy == VERY_FRONT:
+            ranks.constant[key] = _FRONT + totals[ORDER]
+            return True
+        # It goes to the front, behind those who cut in before it.
         if not waiting or ranks.constant[key] < 0.0:
             ranks.constant[key] = _FRONT - totals[ORDER]
             return True
@@ -145,7 +151,8 @@ def serve(queue: Queue, now: float) -> int:
     keys, totals = queue.keys, queue.totals
     key = best(queue.tree, queue.ranks, queue.habits, now)
     if key >= 0:
-        keys.queue_area[key] += area(keys.first[key], totals[MEASURED], now)
+        # Where all tuples were kept before, a key may have been served since its first update that waits.
+        keys.queue_area[key] += area(keys.first[key], max(keys.served[key], totals[MEASURED]), now)
         keys.waited[key] += now - keys.first[key]
         keys.first[key] = _INF
         keys.served[key] = now

@@ -90,9 +90,13 @@ class AppendQueue:
         shared.learn_many(self._queue, ids, costs, weight)
 
     def idle(self, since: float) -> Bools:
-        """By key id: whether no tuple of the key is in the line, and none came since a time."""
+        """By key id: whether nothing of the key waits or is being processed, or came since a time.
+
+        A key whose last tuple was shed is not idle: it is stale until another one is served.
+        """
         keys = self._queue.keys[: self._count]
-        return np.asarray((self._last[: self._count] < 0) & (keys["arrived"] < since))
+        covered = (self._last[: self._count] < 0) & (keys["pending"] == np.inf)
+        return np.asarray(covered & (keys["arrived"] < since))
 
     def keep(self, live: Bools, now: float) -> None:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
@@ -106,6 +110,16 @@ class AppendQueue:
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""
         return staleness_of(self._queue.keys, self._queue.totals, self._count, now)
+
+    @property
+    def cost(self) -> float:
+        """What a service takes on average, as far as it is known."""
+        return float(self._queue.totals[shared.COST])
+
+    def newest(self) -> tuple[Ints, Ints]:
+        """The keys of which a tuple waits, and the row of the newest of each; none may have been shed."""
+        ids = np.flatnonzero(self._last[: self._count] >= 0)
+        return ids, self._line.rows[self._last[ids]]
 
     def waiting_rows(self) -> Ints:
         """The rows that wait, in arrival order."""

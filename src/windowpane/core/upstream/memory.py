@@ -1,7 +1,8 @@
 """The memory of an update queue: pages allocated once, and a cell of them for each key that waits.
 
 Moga et al. 2009, section 7: a `PagePool` is shared by all queues; `KeyCells` knows where the tuple of a key
-lies. Tuples are rows of 8-byte words, as every column of the core is int64 or float64: see `rows_of`.
+lies. Tuples are rows of 8-byte words: of int64 and float64 columns by `rows_of`, of any columns of fixed
+width by `fixed_rows.FixedRows`.
 """
 
 from __future__ import annotations
@@ -191,6 +192,17 @@ class KeyCells:
     def read(self, keys: Ints) -> Ints:
         """The tuples of these waiting keys, which stay."""
         return self.cells.read(self._cells_of(keys))
+
+    def adopt(self, keys: Ints, cells: Ints) -> None:
+        """Cells that were taken and written already hold the tuples of these keys, which had none."""
+        if len(keys):
+            self._grow(int(keys.max()) + 1)
+            self._cell[keys], self._waits[keys] = cells, True
+
+    def number_anew(self, live: Bools) -> None:
+        """Forget the keys that are not live, none of which waits, and number the others anew, in order."""
+        self._grow(len(live))
+        self._cell, self._waits = self._cell[: len(live)][live], self._waits[: len(live)][live]
 
     def waits(self, keys: Ints) -> Bools:
         """Which of these keys have a tuple."""

@@ -77,8 +77,13 @@ class KeyQueue:
         return self._count
 
     @property
+    def cost(self) -> float:
+        """What a service takes on average, as far as it is known."""
+        return float(self._queue.totals[steps.COST])
+
+    @property
     def looked(self) -> int:
-        """How many keys were looked at so far, to place keys and to find those to serve."""
+        """How many keys were looked at so far, to place and rank keys and to find those to serve."""
         return int(self._queue.tree.looked[0])
 
     def enqueue(self, ids: Ints, times: Floats, rows: Ints | None = None) -> None:

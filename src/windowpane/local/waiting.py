@@ -1,0 +1,185 @@
+"""Where the tuples of an update queue wait: as the objects that were put, or in pages of memory.
+
+Keys become dense ids. A queue of all tuples calls each by a number (`append` gives it), one of the newest
+tuples calls them by the ids of their keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Bools, Ints
+from windowpane.core.upstream.memory import Usage
+from windowpane.core.upstream.operators import last_of_key
+from windowpane.local.rows import codes_of
+from windowpane.values.errors import WrongType, unknown_column
+
+Key = str | Sequence[str] | Callable[[Any], Hashable]
+
+
+class Waiting(Protocol):
+    """The tuples that wait, and the keys that were seen."""
+
+    def batch(self, items: Any) -> Any:
+        """Tuples as they are put, made ready; what cannot be put is refused here."""
+
+    def ids(self, batch: Any) -> Ints:
+        """The key id of each tuple; new keys get the next ids."""
+
+    def append(self, batch: Any) -> Ints:
+        """Keep every tuple; the numbers by which they go."""
+
+    def overwrite(self, batch: Any, ids: Ints) -> None:
+        """Keep the newest tuple of each key in place of the one that waits."""
+
+    def drop(self, numbers: Ints) -> None:
+        """Forget tuples by their numbers."""
+
+    def name_by_key(self, ids: Ints, numbers: Ints) -> None:
+        """The tuples that wait, one of each key and known by these numbers, go by their keys from now on."""
+
+    def take(self, ids: Ints, numbers: Ints | None) -> Any:
+        """The tuples of these keys, by their numbers where all are kept; they wait no longer."""
+
+    def keep_keys(self, live: Bools, *, by_key: bool) -> None:
+        """Forget the keys that are not live, which have no tuple here, and number the others anew."""
+
+    def keys(self) -> tuple[Hashable, ...]:
+        """The keys by id."""
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """How much of which memory is taken, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """A batch of tuples as objects; `codes` says which of `keys` each has."""
+
+    keys: Sequence[Hashable]
+    codes: Ints
+    items: Any
+
+    def listed(self, at: Ints | None = None) -> list[Any]:
+        """The items, or those at these positions, as Python objects."""
+        if isinstance(self.items, (pa.Table, pa.RecordBatch)):
+            rows: list[Any] = (self.items if at is None else self.items.take(pa.array(at))).to_pylist()
+            return rows
+        return list(self.items) if at is None else [self.items[i] for i in at.tolist()]
+
+
+class WaitingObjects:
+    """Tuples of any kind as the Python objects that they are."""
+
+    __slots__ = ("_columns", "_ids", "_items", "_key", "_next")
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._columns = columns_of(key)
+        self._ids: dict[Hashable, int] = {}
+        self._items: dict[int, Any] = {}
+        self._next = 0
+
+    def batch(self, items: Any) -> Objects:
+        """A table, a pandas frame, or any iterable of tuples."""
+        table = isinstance(items, (pa.Table, pa.RecordBatch))
+        if hasattr(items, "columns") and not table:
+            items, table = pa.Table.from_pandas(items, preserve_index=False), True
+        if table and self._columns:
+            return Objects(*codes_of(items, self._columns), items)
+        rows = items.to_pylist() if table else list(items)
+        seen: dict[Hashable, int] = {}
+        codes = np.array([seen.setdefault(self._key_of(row), len(seen)) for row in rows], np.int64)
+        return Objects(list(seen), codes, rows)
+
+    def ids(self, batch: Objects) -> Ints:
+        """As `Waiting.ids`."""
+        ids = [self._ids.setdefault(_one_nan(key), len(self._ids)) for key in batch.keys]
+        return np.array(ids, np.int64)[batch.codes]
+
+    def append(self, batch: Objects) -> Ints:
+        """As `Waiting.append`."""
+        numbers = np.arange(self._next, self._next + len(batch.codes))
+        self._next += len(numbers)
+        self._items.update(zip(numbers.tolist(), batch.listed(), strict=True))
+        return numbers
+
+    def overwrite(self, batch: Objects, ids: Ints) -> None:
+        """As `Waiting.overwrite`."""
+        newest = last_of_key(ids, np.arange(len(ids)))
+        self._items.update(zip(ids[newest].tolist(), batch.listed(newest), strict=True))
+
+    def drop(self, numbers: Ints) -> None:
+        """As `Waiting.drop`."""
+        for number in numbers.tolist():
+            del self._items[number]
+
+    def name_by_key(self, ids: Ints, numbers: Ints) -> None:
+        """As `Waiting.name_by_key`."""
+        pairs = zip(ids.tolist(), numbers.tolist(), strict=True)
+        self._items = {key: self._items[number] for key, number in pairs}
+
+    def take(self, ids: Ints, numbers: Ints | None) -> list[Any]:
+        """As `Waiting.take`."""
+        return [self._items.pop(place) for place in (ids if numbers is None else numbers).tolist()]
+
+    def keep_keys(self, live: Bools, *, by_key: bool) -> None:
+        """As `Waiting.keep_keys`."""
+        place = np.cumsum(live) - 1
+        if by_key:
+            self._items = {int(place[key]): item for key, item in self._items.items()}
+        left = [key for key, stays in zip(self._ids, live.tolist(), strict=True) if stays]
+        self._ids = {key: number for number, key in enumerate(left)}
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._ids)
+
+    def keys(self) -> tuple[Hashable, ...]:
+        """As `Waiting.keys`."""
+        return tuple(self._ids)
+
+    @property
+    def usage(self) -> None:
+        """Nobody knows how much memory objects take."""
+        return
+
+    def _key_of(self, item: Any) -> Hashable:
+        if callable(self._key):
+            return self._key(item)
+        need_mapping(item, self._columns)
+        values = tuple(item[name] for name in self._columns)
+        return values[0] if len(values) == 1 else values
+
+
+def columns_of(key: Key) -> tuple[str, ...]:
+    """The columns of a key; none for a function."""
+    return () if callable(key) else (key,) if isinstance(key, str) else tuple(key)
+
+
+def need_mapping(item: Any, columns: Sequence[str]) -> None:
+    """Refuse a tuple that has no such columns."""
+    if not isinstance(item, Mapping):
+        raise WrongType(
+            f"a tuple is a {type(item).__name__}, but the key {columns[0]!r} is a column. Put "
+            "mappings, or give a function as the key."
+        )
+    missing = [name for name in columns if name not in item]
+    if missing:
+        raise unknown_column(missing[0], "the tuple", [str(name) for name in item])
+
+
+def _one_nan(key: Hashable) -> Hashable:
+    """The key with one NaN for all of them: a dictionary finds it by identity."""
+    if isinstance(key, tuple):
+        return tuple(_one_nan(part) for part in key)
+    return math.nan if isinstance(key, float) and math.isnan(key) else key

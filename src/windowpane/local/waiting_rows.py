@@ -1,0 +1,166 @@
+"""The tuples of an update queue in pages of memory: no Python object for each (Moga et al. 2009, section 7).
+
+The keys, of any type, are in an index; the other columns, of fixed width, lie in cells of pages that are
+taken from the pool on demand and go back to it when they are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Bools, Ints
+from windowpane.core.keys import KeyIndex
+from windowpane.core.upstream.fixed_rows import FixedRows
+from windowpane.core.upstream.memory import KeyCells, PagePool, Usage
+from windowpane.core.upstream.operators import last_of_key
+from windowpane.local.waiting import Key, columns_of, need_mapping
+from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, unknown_column, wrong_type
+
+_PAGE = 4096
+_WORD = 8
+
+
+class WaitingRows:
+    """Tuples of one schema, in at most `memory` bytes."""
+
+    __slots__ = ("_cells", "_index", "_layout", "_rest", "_schema")
+
+    def __init__(self, key: Key, schema: pa.Schema, memory: int) -> None:
+        keys = columns_of(key)
+        if not keys:
+            raise BadQuery(
+                "the key is a function, which takes Python objects, but with a schema none are made. Name "
+                "the columns of the key, or leave `schema` out."
+            )
+        for name in keys:
+            if name not in schema.names:
+                raise unknown_column(name, "the schema", schema.names)
+        self._schema = schema
+        self._index = KeyIndex(keys, [schema.field(name).type for name in keys])
+        for name, kind in zip(keys, self._index.types, strict=True):
+            found = schema.field(name).type
+            if pa.types.is_temporal(found) and found != kind:
+                raise wrong_type(name, found, f"{kind} in a key", "Cast the column, or leave `schema` out.")
+        self._rest = pa.schema([field for field in schema if field.name not in keys])
+        self._layout = FixedRows(self._rest)
+        page = max(_PAGE, self._layout.words * _WORD)
+        self._cells = KeyCells(PagePool(max(memory // page, 1), page), self._layout.words)
+
+    def batch(self, items: Any) -> pa.Table:
+        """The tuples as a table of the schema."""
+        if isinstance(items, pa.RecordBatch):
+            items = pa.Table.from_batches([items])
+        elif hasattr(items, "columns") and not isinstance(items, pa.Table):
+            items = pa.Table.from_pandas(items, preserve_index=False)
+        names = self._schema.names
+        if isinstance(items, pa.Table):
+            _need_columns(names, items.column_names)
+            columns = [_fitted(field, items[field.name]) for field in self._schema]
+        else:
+            rows = list(items)
+            for row in rows:
+                need_mapping(row, names)
+                _need_columns(names, list(row))
+            columns = [_listed(field, [row[field.name] for row in rows]) for field in self._schema]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def ids(self, batch: pa.Table) -> Ints:
+        """As `Waiting.ids`."""
+        return self._index.encode([batch[name] for name in self._index.names], len(batch))
+
+    def append(self, batch: pa.Table) -> Ints:
+        """As `Waiting.append`; a tuple goes by its cell."""
+        cells = self._cells.cells.take(len(batch))
+        self._cells.cells.write(cells, self._rows(batch))
+        return cells
+
+    def overwrite(self, batch: pa.Table, ids: Ints) -> None:
+        """As `Waiting.overwrite`."""
+        newest = last_of_key(ids, np.arange(len(ids)))
+        self._cells.put(ids[newest], self._rows(batch.take(pa.array(newest))))
+
+    def drop(self, numbers: Ints) -> None:
+        """As `Waiting.drop`."""
+        self._cells.cells.give(numbers)
+
+    def name_by_key(self, ids: Ints, numbers: Ints) -> None:
+        """As `Waiting.name_by_key`: the tuples stay where they are."""
+        self._cells.adopt(ids, numbers)
+
+    def take(self, ids: Ints, numbers: Ints | None) -> pa.Table:
+        """As `Waiting.take`."""
+        if numbers is None:
+            rows = self._cells.take(ids)
+        else:
+            rows = self._cells.cells.read(numbers)
+            self._cells.cells.give(numbers)
+        found = dict(zip(self._rest.names, self._layout.columns(rows), strict=True))
+        found |= dict(zip(self._index.names, self._index.values(ids), strict=True))
+        columns = [_back(found[field.name], field.type) for field in self._schema]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def keep_keys(self, live: Bools, *, by_key: bool) -> None:
+        """As `Waiting.keep_keys`."""
+        self._index.compact(live)
+        if by_key:
+            self._cells.number_anew(live)
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._index)
+
+    def keys(self) -> tuple[Hashable, ...]:
+        """As `Waiting.keys`."""
+        values = [column.to_pylist() for column in self._index.values(np.arange(len(self._index)))]
+        return tuple(values[0]) if len(values) == 1 else tuple(zip(*values, strict=True))
+
+    @property
+    def usage(self) -> Usage:
+        """How many pages and cells are taken."""
+        cells = self._cells.cells
+        return Usage(cells.pages, cells.page_cells, cells.used, cells.used)
+
+    def _rows(self, batch: pa.Table) -> Ints:
+        return self._layout.rows([batch[name] for name in self._rest.names], len(batch))
+
+
+def _need_columns(names: Sequence[str], found: Sequence[str]) -> None:
+    """Refuse columns that are missing, and those that would be lost."""
+    for name in names:
+        if name not in found:
+            raise unknown_column(name, "the table", found)
+    for name in found:
+        if name not in names:
+            raise UnknownColumn(
+                f"column {name!r} is not in the schema, so it would be lost. Add it to the schema, or leave "
+                "it out of the rows."
+            )
+
+
+def _fitted(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as error:
+        remedy = f"Cast the column first, or give another schema ({error})."
+        raise wrong_type(field.name, column.type, str(field.type), remedy) from error
+
+
+def _listed(field: pa.Field, values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except pa.ArrowException as error:
+        raise WrongType(
+            f"column {field.name!r} is {field.type} by the schema, but a tuple has something else there: "
+            f"{error}. Put such values, or give another schema."
+        ) from error
+
+
+def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Key values are kept in a plain form, which may not be that of the schema."""
+    return column if column.type == kind else column.cast(kind)
