@@ -216,7 +216,7 @@ def learn_price(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: f
     """A key was served: what that saved, for each unit of cost, counts in the price of later services.
 
     Where the price in use is too far off, all keys are ranked anew, but not again before as many services as
-    there are keys by eight (or, at first, as there were so far): spread over them, that is a few keys for each.
+    keys by eight (or, at first, as there were so far): spread over them, that is a few keys for each.
     """
     if ranks.gap[key] <= 0.0:
         return
