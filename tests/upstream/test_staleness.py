@@ -1,5 +1,7 @@
 """Staleness by its definition (3.3, 5.1), the bound on the difference of the two, and figures 2 and 6."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,28 +58,46 @@ def test_the_area_is_the_integral(since, counted, until):
     assert several[1] == 0
 
 
+@dataclass
+class Figure2:
+    """What an update queue does with an update each 2 units (a at 0, b at 2, ...), a service takes 3."""
+
+    serves: dict[int, str] = field(default_factory=dict)
+    delivers: dict[int, str] = field(default_factory=dict)
+    application: list[int] = field(default_factory=list)
+    queue: list[int] = field(default_factory=list)
+
+    def run(self):
+        queue, one, free = KeyQueue("in_place", cost=3.0), np.zeros(1, np.int64), 0
+        for now in range(13):
+            if now % 2 == 0:
+                queue.enqueue(one, np.array([float(now)]), np.array([now // 2]))
+            if now in [start + 3 for start in self.serves]:
+                queue.deliver(one, np.array([float(now)]))
+                self.delivers[now] = self.serves[now - 3]
+            if now >= free and len(queue):
+                self.serves[now] = "abcdefg"[queue.take(float(now)).rows[0]]
+                free = now + 3
+            known = queue.arrays()
+            self.application.append(int(max(now - known["pending"][0], 0.0)))
+            self.queue.append(int(max(now - known["first"][0], 0.0)))
+        return self
+
+
 def test_figure_2_the_staleness_of_one_key():
-    # An update each 2 units (a at 0, b at 2, ...), a service takes 3: 3.3 with the parameters of the figure.
-    #
-    #   arrivals  a     b     c     d     e     f     g
-    #   time      0  1  2  3  4  5  6  7  8  9 10 11 12
-    #   served    a--------b--------d--------e--------g      (c is overwritten by d at 6, f by g at 12)
-    #   delivered          a'       b'       d'       e'
-    #   staleness 0  1  2  1  2  3  2  3  4  1  2  3  2      (at 3, 6, 9, 12: after the delivery)
+    # 3.3 with the parameters of the figure; docs/upstream.md draws it.
+    found = Figure2().run()
+    assert found.serves == {0: "a", 3: "b", 6: "d", 9: "e", 12: "g"}  # c is overwritten by d, f by g
+    assert found.delivers == {3: "a", 6: "b", 9: "d", 12: "e"}
     times = np.arange(0.0, 13.0, 2.0)
-    updates = Arrivals(times, np.zeros(7, np.int64), 1)
     trace = model.run("in_place", times.tolist(), [0] * 7, [3.0], 12.0)
-    assert [(when, "abcdefg"[number]) for when, _, number in trace.serves] == [
-        (0, "a"), (3, "b"), (6, "d"), (9, "e"), (12, "g"),
-    ]  # fmt: skip
-    assert [(when, "abcdefg"[number]) for when, _, number in trace.deliveries] == [
-        (3, "a"), (6, "b"), (9, "d"), (12, "e"),
-    ]  # fmt: skip
+    assert {when: "abcdefg"[number] for when, _, number in trace.serves} == found.serves
+    assert {when: "abcdefg"[number] for when, _, number in trace.deliveries} == found.delivers
     # Application: ramps 0-3, 1-4 (b waits since 2), 2-5 (c since 4), 1-4 (e since 8).
     application = (4.5 + 7.5 + 10.5 + 7.5) / 12
     # Queue: b waits 2-3, c 4-6, e 8-9, f 10-12.
     queue = (0.5 + 2.0 + 0.5 + 2.0) / 12
-    outcome = simulate("in_place", updates, 3.0)
+    outcome = simulate("in_place", Arrivals(times, np.zeros(7, np.int64), 1), 3.0)
     assert outcome.staleness.average_application == pytest.approx(application)
     assert outcome.staleness.average_queue == pytest.approx(queue)
 
