@@ -2,10 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from windowpane.bench import upstream_memory, upstream_windows
 from windowpane.bench.upstream_windows import SIZES, Point
+from windowpane.core.upstream.memory import PagePool
+from windowpane.core.upstream.memory_buffers import FixedBuffers
+from windowpane.core.upstream.windows import WindowQueue
 
 
 def series_of(points):
@@ -52,6 +56,28 @@ def test_memory_is_counted_as_the_managers_count_it(report):
     assert found["16a", "paged", 0.9] == 1.0
     assert found["17b", "naive", 100.0] <= upstream_memory.KEYS
     assert found["17b", "paged", 2.0] < found["17b", "naive", 2.0]
+
+
+def test_the_naive_manager_holds_what_the_queue_holds():
+    window = upstream_memory._BUFFERED
+    queue = WindowQueue(window, PagePool(400, 512), 1, cost=0.1, block=4)
+    queue.grow(upstream_memory.KEYS)
+    naive, keys = (
+        FixedBuffers(window.most_tuples, 1, keys=upstream_memory.KEYS),
+        np.arange(upstream_memory.KEYS),
+    )
+    seen = set()
+    for now, ids, times in upstream_memory._moments(0.9, 200, 60):
+        queue.enqueue(ids, np.zeros((len(ids), 1), np.int64), times)
+        upstream_memory.follow(naive, queue)
+        seen |= set(ids.tolist())
+        for mine, theirs in zip(naive.read(keys), queue._buffers.read(keys), strict=True):
+            assert mine.tolist() == theirs.tolist()
+        assert naive.usage.allocated == len(seen) * window.most_tuples
+        assert naive.usage.used == queue.usage.used <= queue.usage.allocated
+        if now is not None:
+            queue.serve(now, window.size)
+    assert queue.usage.allocated < naive.usage.allocated
 
 
 def test_claims_fail_where_the_figures_say_otherwise():

@@ -13,6 +13,7 @@ import numpy as np
 
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.upstream.memory import KeyCells, PagePool
+from windowpane.core.upstream.memory_buffers import FixedBuffers
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.windows import Commit, UpdateWindow, WindowQueue
 from windowpane.simulate.overload import arrivals, zipf
@@ -54,7 +55,10 @@ def memory_points(results: int) -> Iterator[tuple[str, str, float, float]]:
             yield f"{figure}b", "paged", x, mean.paged
             yield f"{figure}b", "naive", x, mean.naive
     for theta in THETAS:
-        yield "7.2", "paged / naive", theta, buffer_memory(theta, 200, results)
+        paged, naive, used = buffer_memory(theta, 200, results)
+        yield "7.2", "paged / naive", theta, paged / naive
+        yield "7.2", "share in use, paged", theta, used / paged
+        yield "7.2", "share in use, naive", theta, used / naive
 
 
 def tuple_memory(theta: float, rate: int, results: int) -> Averages:
@@ -78,19 +82,39 @@ def tuple_memory(theta: float, rate: int, results: int) -> Averages:
     return Averages(*(float(mean) for mean in np.mean(samples, axis=0)))
 
 
-def buffer_memory(theta: float, rate: int, results: int) -> float:
-    """Room that blocks take for the window buffers of EAGER, over what the naive manager sets aside."""
+def buffer_memory(theta: float, rate: int, results: int) -> tuple[float, float, float]:
+    """Room for the window buffers of EAGER: in blocks, as the naive manager has it, and what is in use."""
     queue = WindowQueue(_BUFFERED, PagePool(4 * KEYS, 512), 1, cost=1.0 / SERVICES, block=4)
-    seen = np.zeros(KEYS, np.bool_)
-    paged, naive = 0.0, 0.0
+    queue.grow(KEYS)
+    naive = FixedBuffers(_BUFFERED.most_tuples, 1, keys=KEYS)
+    samples = []
     for now, ids, times in _moments(theta, rate, results):
         queue.enqueue(ids, np.zeros((len(ids), 1), np.int64), times)
-        seen[ids] = True
-        paged += queue.usage.allocated
-        naive += int(np.count_nonzero(seen)) * _BUFFERED.most_tuples
+        follow(naive, queue)
+        samples.append((queue.usage.allocated, naive.usage.allocated, naive.usage.used))
         if now is not None:
             queue.serve(now, _BUFFERED.size)
-    return paged / naive
+    paged, fixed, used = np.mean(samples, axis=0).tolist()
+    return paged, fixed, used
+
+
+def follow(naive: FixedBuffers, queue: WindowQueue) -> None:
+    """Let the naive manager hold the tuples that a queue holds: some were dropped at either end, some came.
+
+    A tuple is known by its key and its place, its only word, which rises with every tuple of the key.
+    """
+    keys = np.arange(KEYS)
+    (mine, held), (theirs, wanted) = naive.read(keys), queue._buffers.read(keys)
+    owner, other = np.repeat(keys, np.diff(held)), np.repeat(keys, np.diff(wanted))
+    place, new = mine[:, 0], theirs[:, 0]
+    stay = np.isin(owner + KEYS * place, other + KEYS * new)
+    last = np.full(KEYS, -1)
+    np.maximum.at(last, owner[stay], place[stay])
+    newer = np.bincount(owner[place > last[owner]], minlength=KEYS)
+    naive.drop_newest(keys, newer)
+    naive.drop_oldest(keys, np.diff(held) - newer - np.bincount(owner[stay], minlength=KEYS))
+    came = ~np.isin(other + KEYS * new, owner + KEYS * place)
+    naive.append(other[came], theirs[came])
 
 
 def _moments(theta: float, rate: int, results: int) -> Iterator[tuple[float | None, Ints, Floats]]:

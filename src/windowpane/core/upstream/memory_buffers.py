@@ -110,14 +110,18 @@ class WindowBuffers:
 
 
 class FixedBuffers:
-    """The naive manager: `most` places for each key, as a ring, from its first tuple on and for good."""
+    """The naive manager: `most` places for each key, as a ring, from its first tuple on and for good.
+
+    So many `keys` have buffers from the start, though nothing is set aside for them yet.
+    """
 
     __slots__ = ("_begin", "_held", "_rows", "_seen")
 
-    def __init__(self, most: int, width: int) -> None:
+    def __init__(self, most: int, width: int, *, keys: int = 0) -> None:
         self._rows = np.zeros((0, most, width), np.int64)
         self._begin, self._held = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._seen = np.zeros(0, np.bool_)
+        self._grow(keys)
 
     def append(self, keys: Ints, rows: Ints) -> None:
         """Store tuples behind the others of their keys, in the order given."""
