@@ -241,6 +241,8 @@ def test_a_policy_that_keeps_all_is_refused():
         KeyQueue("append")
     with pytest.raises(BadQuery, match=r"there is no policy 'lifo'\. Choose one of: append, shed, fifo"):
         KeyQueue("lifo")
+    with pytest.raises(BadQuery, match=r"policy 'switch' changes between two, which this queue cannot\."):
+        KeyQueue("switch")
 
 
 def test_foreign_arrays_are_refused():

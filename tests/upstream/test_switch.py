@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windowpane as wp
@@ -50,7 +50,12 @@ def played(updates, costs, *, behind, until, **options):
             free = clock.now + costs[current["k"]]
 
 
+SERVED_SINCE = Arrivals(np.array([1.0, 1.25, 1.5, *[2.25] * 4]), np.zeros(7, np.int64), 1)
+"""When only the newest is kept, the key has been served since its first tuple that waits."""
+
+
 @given(stream=streams(), behind=st.sampled_from([0.5, 3.0, 20.0]))
+@example(stream=(SERVED_SINCE, [1.0]), behind=3.0)
 def test_staleness_is_as_defined_across_switches(stream, behind):
     updates, costs = stream
     times, ids = updates.times.tolist(), updates.ids.tolist()

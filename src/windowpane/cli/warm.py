@@ -100,10 +100,11 @@ def _queue(rows: pa.Table) -> None:
     """An update queue fills, is served, and tells how stale its keys are."""
     import windowpane as wp
 
-    queue = wp.UpdateQueue("k")
-    queue.put_batch(rows)
-    queue.get_batch(2)
-    queue.staleness()
+    for schema in (None, rows.schema):
+        queue = wp.UpdateQueue("k", schema=schema)
+        queue.put_batch(rows)
+        queue.get_batch(2)
+        queue.staleness()
 
 
 def _as_on_spark(query: Any, rows: pa.Table) -> None:

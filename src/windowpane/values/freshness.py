@@ -41,4 +41,10 @@ def policy_of(name: str | Policy) -> Policy:
         return Policy(name)
     except ValueError:
         known = ", ".join(policy.value for policy in Policy)
-        raise BadQuery(f"there is no policy {name!r}. Choose one of: {known}.") from None
+        if name == SWITCH:
+            raise BadQuery(
+                f"policy {SWITCH!r} changes between two, which this queue cannot. Choose one of: {known}."
+            ) from None
+        raise BadQuery(
+            f"there is no policy {name!r}. Choose one of: {known}; or {SWITCH}, where a queue can change."
+        ) from None
