@@ -37,7 +37,7 @@ def test_a_reader_sees_published_micro_batches_in_order_and_nothing_else(tmp_pat
 
 LIVES = (
     *(Life(i, OFFSET, 0.1, 8.0, 9.0, offset=i + 1, commit=i) for i in range(len(QUICK.ends))),
-    Life(3, NONE, 0.0, 9.0, 9.0, 14, 14, lost_tasks=1),
+    Life(3, NONE, 0.0, 9.0, 9.0, 14, 14, lost_tasks=1, lost_workers=2),
 )
 
 
@@ -52,6 +52,10 @@ LIVES = (
         (
             Outcome((*LIVES[:-1], Life(3, NONE, 0.0, 9.0)), 0, 0, 0),
             "tasks lost with a Python worker, and made up for",
+        ),
+        (
+            Outcome((*LIVES[:-1], Life(3, NONE, 0.0, 9.0, lost_tasks=2, lost_workers=1)), 0, 0, 0),
+            "tasks run again beyond one for each worker killed",
         ),
         (
             Outcome((Life(0, OFFSET, 0.1, 8.0, 9.0, 1, 0, surplus=3), *LIVES[1:]), 0, 0, 0),

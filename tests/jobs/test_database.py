@@ -149,6 +149,19 @@ def test_an_empty_micro_batch_leaves_the_table_as_it_is(database):
     assert rows() == []
 
 
+def test_what_is_no_number_is_told_from_what_is_not_there(tmp_path):
+    """SQLite makes a null of NaN: a key that is NaN could not be told from one that is null."""
+    kind = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    window = pa.array([{"start": 0, "end": 1}] * 3, kind)
+    table = pa.table({"k": [float("nan"), None, float("inf")], "window": window, "revision": [0] * 3})
+    upsert = Upsert(sqlite(), str(tmp_path / "a.db"), "answers")
+    upsert.prepare(table.schema)
+    upsert.write(table)
+    with closing(upsert.dialect.connect(upsert.target)) as connection:
+        found = connection.execute("SELECT k, typeof(k) FROM answers ORDER BY k").fetchall()
+    assert found == [(None, "null"), (float("inf"), "real"), ("NaN", "text")]
+
+
 def test_every_type_of_value_comes_back_from_postgresql(postgres):
     day, moment = date(2024, 2, 29), datetime(2024, 2, 29, 12, 30, 0, 5)  # noqa: DTZ001 - a wall clock
     values = {

@@ -2,6 +2,8 @@
 
 import bz2
 import gzip
+import shutil
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from pyarrow import parquet
 from tests.jobs.published import published
 from windowpane.errors import BadQuery
 from windowpane.jobs.files import Publisher
+from windowpane.jobs.record import Record, read_record
 
 SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64()})
 
@@ -41,6 +44,22 @@ class Frame:
             if self._fails:
                 raise OSError("killed")
         (folder / "_SUCCESS").write_text("")
+
+
+class Spy(Frame):
+    """Tells where it was written, and runs something then."""
+
+    def __init__(self, *parts, fails=False, then=lambda: None):
+        super().__init__(*parts)
+        self._raises, self._then, self.path = fails, then, None
+
+    def save(self, path):
+        self.path = self.path or Path(path)
+        super().save(path)
+        self._then()
+        if self._raises:
+            self._raises = False
+            raise OSError("killed")
 
 
 @pytest.fixture
@@ -87,10 +106,15 @@ def test_what_was_half_written_is_never_seen_and_goes_with_the_next_start(files)
     with pytest.raises(OSError, match="killed"):
         files.write(Frame([2], [3], fails=True), 1, "query")
     assert numbers(files.path) == [1]
-    files.prepare(SCHEMA)
     assert list(files.staging.iterdir()) == []
+    killed = Spy([2], [3], fails=True)
+    with pytest.raises(OSError, match="killed"):
+        files.write(killed, 1, "query")
+    killed.save(killed.path.parent / "old" / "batch=0")  # as if nothing had been tidied up
+    files.prepare(SCHEMA)
     files.write(Frame([2], [3]), 1, "query")
     assert numbers(files.path) == [1, 2, 3]
+    assert list(files.staging.iterdir()) == []
 
 
 def test_a_directory_belongs_to_one_checkpoint(files):
@@ -100,12 +124,118 @@ def test_a_directory_belongs_to_one_checkpoint(files):
     assert numbers(files.path) == [1]
 
 
+def test_a_job_that_is_refused_does_not_touch_what_another_is_writing(files):
+    """Its start removed the other's half-written micro-batch, which was then published without its files."""
+
+    def other_job():
+        other = Publisher("parquet", files.path)
+        other.prepare(SCHEMA)
+        with pytest.raises(BadQuery, match="another checkpoint"):
+            other.write(Frame([9]), 0, "another")
+
+    files.write(Spy([1], [2], then=other_job), 0, "query")
+    assert numbers(files.path) == [1, 2]
+    assert list(files.staging.iterdir()) == []
+
+
+def test_of_two_jobs_that_begin_at_once_one_owns_the_directory(files, monkeypatch):
+    from windowpane.jobs import files as module
+
+    real = module.write_record
+
+    def slow(folder, record, aside, **how):
+        if record.owner == "query":
+            Publisher("parquet", files.path).write(Frame([1]), 0, "faster")
+        real(folder, record, aside, **how)
+
+    monkeypatch.setattr(module, "write_record", slow)
+    with pytest.raises(BadQuery, match="another checkpoint"):
+        files.write(Frame([2]), 0, "query")
+    assert numbers(files.path) == [1]
+
+
+def test_published_answers_that_are_gone_are_noticed_at_the_next_start(files):
+    for number in (0, 1, 2, 4, 5):
+        files.write(Frame([number]), number, "query")
+    files.prepare(SCHEMA)
+    shutil.rmtree(files.path / "batch=0")  # the oldest may go
+    files.prepare(SCHEMA)
+    for gone in ("batch=2", "batch=5"):
+        (files.path / gone).rename(files.staging / gone)
+        with pytest.raises(BadQuery, match=rf"{gone}' was published and is gone.*Restore it from a copy"):
+            files.prepare(SCHEMA)
+        (files.staging / gone).rename(files.path / gone)
+    files.prepare(SCHEMA)
+    for folder in files.path.glob("batch=*"):
+        shutil.rmtree(folder)
+    with pytest.raises(BadQuery, match=r"batch=5' was published and is gone.*or with all others the file"):
+        files.prepare(SCHEMA)
+    (files.path / "_windowpane").unlink()
+    files.prepare(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"published": [[0, 1]]}', '{"owner": "q", "published": [3]}']
+)
+def test_a_damaged_record_is_an_error(files, damage):
+    files.write(Frame([1]), 0, "query")
+    (files.path / "_windowpane").write_text(damage)
+    for use in (lambda: files.prepare(SCHEMA), lambda: files.write(Frame([2]), 1, "query")):
+        with pytest.raises(
+            BadQuery, match=r"_windowpane' is damaged.*Restore it from a copy, or name another"
+        ):
+            use()
+    assert numbers(files.path) == [1]
+
+
+def test_answers_without_their_record_are_an_error(files):
+    files.write(Frame([1]), 0, "query")
+    (files.path / "_windowpane").unlink()
+    for use in (lambda: files.prepare(SCHEMA), lambda: files.write(Frame([2]), 1, "query")):
+        with pytest.raises(BadQuery, match=r"holds batch=0, but not the file '_windowpane'"):
+            use()
+
+
+def test_a_micro_batch_that_was_published_but_not_recorded_is_when_it_comes_again(files, monkeypatch):
+    files.write(Frame([1]), 0, "query")
+    with monkeypatch.context() as patch:
+        patch.setattr(Publisher, "_note", lambda *_: None)  # as a kill between the two
+        files.write(Frame([2]), 1, "query")
+    files.prepare(SCHEMA)
+    files.write(Frame([2]), 1, "query")
+    assert read_record(files.path) == Record("query", ((0, 1),))
+    assert numbers(files.path) == [1, 2]
+
+
+def test_a_record_knows_numbers_by_ranges():
+    record = Record("q")
+    for number in (0, 1, 2, 4, 2, 7, 8, 3):
+        record = record.having(number)
+    assert sorted(n for low, high in record.published for n in range(low, high + 1)) == [0, 1, 2, 3, 4, 7, 8]
+    assert record.lacking(1).gone({0, 2, 3, 4, 7, 8}) == []
+    assert record.gone({2, 3, 7}) == [4, 8]
+    assert len(Record("q", tuple((2 * i, 2 * i) for i in range(3000))).having(6001).published) == 1000
+
+
 def test_batch_jobs_add_to_what_is_there(files):
     files.add(Frame([1]))
     files.add(Frame([1]))
     assert numbers(files.path) == [1, 1]
     with pytest.raises(BadQuery, match="another checkpoint"):
         files.write(Frame([2]), 0, "query")
+
+
+def test_batch_jobs_into_one_directory_take_turns(files):
+    """Both found the same number free, and what the second wrote was taken for a repeat."""
+    other = threading.Thread(target=lambda: Publisher("parquet", files.path).add(Frame([2])))
+
+    def begin():
+        other.start()
+        other.join(0.2)  # it waits
+
+    files.add(Spy([1], then=begin))
+    other.join()
+    assert numbers(files.path) == [1, 2]
 
 
 def test_places_and_columns_that_will_not_do_are_told(tmp_path, files):

@@ -108,7 +108,7 @@ def test_toml_says_the_same(job):
 
 def test_its_queries_are_those_of_the_api(job):
     (query,) = queries(load(job()), schema=SCHEMA)
-    stream = wp.stream(schema=SCHEMA, time="ts", keys="symbol", delay="2 s")
+    stream = wp.stream(schema=SCHEMA, time="ts", keys="symbol", delay="2 s", required="symbol")
     by_hand = stream.window(wp.sliding("10 min", "1 s")).agg(
         wp.count(), vwap=wp.weighted_mean("price", "volume")
     )
@@ -287,6 +287,18 @@ def test_a_source_without_an_end_is_no_batch_job(job):
         "format: rate",
     )
     assert "never ends" in complaint(file)[1]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "remedy"),
+    [("available_now", "remove it"), ("drain", "use trigger: batch, which closes every")],
+)
+def test_a_sink_in_memory_cannot_go_on_from_a_checkpoint(job, trigger, remedy):
+    text = GOOD.replace("format: parquet\n  path: out", "format: memory").replace("available_now", trigger)
+    line, told = complaint(job(text))
+    assert line == 16
+    assert told.startswith("checkpoint: the sink memory forgets its answers when the job ends")
+    assert remedy in told
 
 
 def test_a_drain_needs_a_checkpoint_that_it_can_put_a_file_into(tmp_path):

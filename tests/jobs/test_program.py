@@ -135,7 +135,9 @@ def test_the_display_fits_a_narrow_terminal():
 
 def test_values_are_shown_as_they_are():
     window = pa.array([{"start": 0, "end": 2}] * 3)
-    text = table_text(pa.table({"k": ["[red]", None, "b"], "window": window, "x": [0.5, 1e9, None]}), "t", 2)
+    text = table_text(
+        pa.table({"k": ["[red]", None, "b"], "window": window, "x": [0.5, 1e9, None]}), "t", 2, 3
+    )
     assert "[red]" in text
     assert "null" in text
     assert "1e+09" in text
@@ -156,6 +158,8 @@ JVM stacktrace:"""
     deep = f"Traceback (most recent call last):\npy4j.P.Py4JJavaError: {java}\nCaused by: a.B: no state.\n"
     assert reason(RuntimeError(f"{deep}Caused by: java.io.IOException: damaged")) == "no state. damaged"
     assert reason(RuntimeError(deep)) == "no state."
+    lines = "Caused by: a.C: header is wrong:\n found x\nfile: a.csv\n\tat y\n\t... 3 more"
+    assert reason(RuntimeError(f"{java}\n{lines}")) == "[NOT_FOUND] no x header is wrong: found x file: a.csv"
     assert reason(RuntimeError("\n[PATH_NOT_FOUND] no such path\nmore")) == "[PATH_NOT_FOUND] no such path"
 
 
@@ -170,6 +174,12 @@ class Session:
 
     def table(self, name):
         assert name in self._tables, f"[TABLE_OR_VIEW_NOT_FOUND] {name}"
+        return self
+
+    def count(self):
+        return 1
+
+    def limit(self, _):
         return self
 
     def toArrow(self):  # noqa: N802 - as above

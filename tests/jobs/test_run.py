@@ -18,7 +18,7 @@ QUERY = """\
 """
 JOB = """\
 source: {format: parquet, path: in, options: {maxFilesPerTrigger: 1}}
-stream: {time: ts, keys: k, delay: 2 s}
+stream: {time: ts, keys: k, null_keys: keep, delay: 2 s}
 queries:
   - name: files
     window: tumbling(7 s)
@@ -108,10 +108,14 @@ def test_a_batch_job_closes_every_window(spark, tmp_path):
     write_files(tmp_path / "in", events(), files=2)
     text = JOB.replace("checkpoint: state\n", "trigger: batch\n")
     (tmp_path / "job.yaml").write_text(text, "utf-8")
-    assert run(load(tmp_path / "job.yaml"), spark, threading.Event(), lambda _: None) == FINISHED
+    told = []
+    assert run(load(tmp_path / "job.yaml"), spark, threading.Event(), told.append) == FINISHED
     whole = build(events(), wp.tumbling("7 s"), (wp.count(), wp.sum("v").named("total"))).run().table
     assert rows(published(tmp_path / "out")) == rows(whole)
     assert len(written(tmp_path)) == whole.num_rows
+    assert [(p.query, p.rows, p.answers, p.rejected) for p in told[-1]] == [
+        (name, 2400, whole.num_rows, 0) for name in ("files", "rows")
+    ]
 
 
 def test_errors_of_spark_and_the_sink_are_told_with_their_line(spark, tmp_path):
@@ -162,3 +166,27 @@ def test_a_query_whose_worker_was_slow_to_start_is_started_again(tmp_path, monke
     else:
         assert running.run(job, None, threading.Event(), lambda _: None) == running.FINISHED
     assert len(left) == 3 - starts
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (sqlite3.OperationalError("database is locked"), "database is locked"),
+        (OSError(28, "No space left on device", "/full"), "No space left on device: '/full'"),
+    ],
+)
+def test_a_sink_of_a_batch_job_that_fails_is_told_in_a_line(tmp_path, monkeypatch, error, told):
+    """It ended with a traceback; a streaming job's errors come through Spark."""
+    from windowpane.jobs import run as running
+
+    def fail(*_):
+        raise error
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "job.yaml").write_text(JOB.replace("checkpoint: state", "trigger: batch"), "utf-8")
+    job = load(tmp_path / "job.yaml")
+    monkeypatch.setattr(running, "wholes", lambda *_: [(job.queries[0], None)])
+    monkeypatch.setattr(running, "_batch", fail)
+    with pytest.raises(running.JobFailed, match=re.escape(told)) as failed:
+        running.run(job, None, threading.Event(), lambda _: None)
+    assert "\n" not in str(failed.value)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
 JOB = """\
 source: {format: parquet, path: in, options: {maxFilesPerTrigger: 1}}
-stream: {time: ts, keys: k, delay: 2 s}
+stream: {time: ts, keys: k, null_keys: keep, delay: 2 s}
 query:
   window: sliding(3 s, 1 s)
   aggregates: ["count()", "total = sum(v)"]

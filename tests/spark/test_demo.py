@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
+
+from windowpane.cli import demo_calls
 
 pytestmark = pytest.mark.spark
 
@@ -17,3 +22,23 @@ def test_the_call_center_runs_to_its_end_and_accounts_for_every_step():
     assert "kept 144,000 + late 0 + rejected 0 = 144,000" in done.stdout
     assert "Traceback" not in done.stderr
     assert "TransformWithState" not in done.stderr
+
+
+def test_a_demo_that_serves_goes_on_until_it_is_stopped_and_keeps_no_files(spark, tmp_path, monkeypatch):
+    """Its input filled the disk."""
+    files, table = [], demo_calls._Demo._table
+
+    def looked(self):
+        files.append(len(list((tmp_path / "calls").iterdir())))
+        if len(files) == 3:
+            raise KeyboardInterrupt
+        return table(self)
+
+    monkeypatch.setattr(demo_calls._Demo, "_table", looked)
+    monkeypatch.setattr(demo_calls, "GROUPS", tuple(demo_calls.GROUPS)[:1])
+    monkeypatch.setattr(demo_calls, "SPEC", replace(demo_calls.SPEC, rows=500))
+    out = StringIO()
+    assert demo_calls._Demo(spark, tmp_path, Console(file=out)).run(2, serve=True) == 0
+    assert files == [1, 1, 1]
+    assert "stopped" in out.getvalue()
+    assert "kept 1,500 + late 0 + rejected 0 = 1,500" in out.getvalue()

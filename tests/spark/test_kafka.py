@@ -28,7 +28,8 @@ source:
     subscribe: rows
     startingOffsets: earliest
     maxOffsetsPerTrigger: 601
-stream: {{time: ts, keys: k, punctuation: "melded(partition, delay(2 s), sources=[0, 1, 2])"}}
+stream:
+  {{time: ts, keys: k, null_keys: keep, punctuation: "melded(partition, delay(2 s), sources=[0, 1, 2])"}}
 queries:
   - name: to_kafka
     window: tumbling(7 s)

@@ -63,8 +63,8 @@ class Life:
     """One start of the child: how it ended, and what the checkpoint held then.
 
     `resumed_s` is the time from the start to the first commit, `resumed_cpu_s` the CPU time of all processes
-    until then, `surplus` the rows that a reader of the published files finds and should not, `lost_tasks`
-    those that a dead worker took along.
+    until then, `surplus` the rows that a reader of the published files finds and should not, `lost_workers`
+    those that were killed alone, and `lost_tasks` those that ran again for it.
     """
 
     number: int
@@ -76,6 +76,7 @@ class Life:
     commit: int = -1
     surplus: int = 0
     lost_tasks: int = 0
+    lost_workers: int = 0
 
     @property
     def killed(self) -> bool:
@@ -132,6 +133,7 @@ def claims_of(scale: Scale, outcome: Outcome) -> list[Claim]:
     """Nothing missing, nothing extra, and work goes on soon."""
     lives = outcome.lives
     resumed = [life.resumed_s for life in lives[1:] if life.resumed_s is not None]
+    again = max(lives[-1].lost_tasks - lives[-1].lost_workers, 0)
     claims = [
         Claim("kills of driver, JVM and workers", outcome.kills, len(scale.ends)),
         Claim("kills within a micro-batch", sum(life.torn for life in lives), 1),
@@ -139,6 +141,7 @@ def claims_of(scale: Scale, outcome: Outcome) -> list[Claim]:
         Claim("rows extra", outcome.extra, 0, at_most=True),
         Claim("surplus rows for readers after a kill", sum(x.surplus for x in lives), 0, at_most=True),
         Claim("tasks lost with a Python worker, and made up for", lives[-1].lost_tasks, 1),
+        Claim("tasks run again beyond one for each worker killed", again, 0, at_most=True),
         Claim("seconds to resume, median", median(resumed) if resumed else float("nan"), 30, at_most=True),
     ]
     if outcome.differing is not None:
@@ -175,11 +178,11 @@ def _lived(folder: Folder, life: Life) -> Life:
             child.look()
             child.kill()
             return replace(life, resumed_s=child.resumed, resumed_cpu_s=child.resumed_cpu)
-        lost = 0 if life.killed else child.lose_a_worker()
+        known = child.lost()
+        kills = 0 if life.killed else child.lose_a_worker()
         child.finish()
-        return replace(
-            life, end=NONE, resumed_s=child.resumed, resumed_cpu_s=child.resumed_cpu, lost_tasks=lost
-        )
+        lived = replace(life, end=NONE, resumed_s=child.resumed, resumed_cpu_s=child.resumed_cpu)
+        return replace(lived, lost_workers=kills, lost_tasks=child.lost() - known if kills else 0)
 
 
 def _mark(folder: Folder, end: str) -> object:
@@ -194,7 +197,7 @@ def _mark(folder: Folder, end: str) -> object:
             return {
                 (path, path.stat().st_ino)
                 for name in folder.outputs
-                for path in folder.out(name).parent.glob(f".{name}.staging/batch=*")
+                for path in folder.out(name).parent.glob(f".{name}.staging/*/batch=*")
             }
         case _:
             return None

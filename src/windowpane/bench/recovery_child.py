@@ -87,21 +87,22 @@ class Child:
         self._process.wait()
 
     def lose_a_worker(self) -> int:
-        """Once it works, kill one Python worker after the other until a task is lost with it; tasks lost."""
+        """Once it works, kill one Python worker after the other until a task is lost with it; how many."""
         self.until(lambda: self.resumed is not None)
-        known = self._lost()
-        while self._lost() == known and self._process.poll() is None:
+        known, kills = self.lost(), 0
+        while self.lost() == known and self._process.poll() is None:
             worker = self._busiest_worker()
             if worker is not None:
                 _kill(worker)
-            self._wait_a_little(lambda: self._lost() > known)
-        return self._lost() - known
+                kills += 1
+            self._wait_a_little(lambda: self.lost() > known)
+        return kills
 
     def _wait_a_little(self, reached: Callable[[], bool]) -> None:
         end = time.monotonic() + 0.5
         self.until(lambda: reached() or time.monotonic() > end)
 
-    def _lost(self) -> int:
+    def lost(self) -> int:
         """Tasks that Spark tells to have lost."""
         return self._folder.log.read_text("utf-8", "replace").count("Lost task ")
 

@@ -55,11 +55,11 @@ def calls_demo(hours: int, *, serve: bool) -> int:
     """Run the demo; gives the exit status."""
     console = Console()
     with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
-        from windowpane.spark.session import open_session
+        from windowpane.spark.session import MASTER, open_session
 
         console.print("Starting Spark on two cores ...", style="bold")
         messages = Path(folder) / "spark.log"
-        session = open_session("windowpane demo", "local[2]", {}, "OFF", messages)
+        session = open_session("windowpane demo", MASTER, {}, "OFF", messages)
         try:
             return _Demo(session, Path(folder), console).run(hours, serve=serve)
         finally:
@@ -129,6 +129,7 @@ class _Demo:
 
     def _show(self, watch: Watch, live: Live) -> None:
         """Wait until what has arrived is answered, and show it."""
+        from windowpane.jobs.show import REASONS
         from windowpane.spark import counts_of
 
         watch.query.processAllAvailable()
@@ -138,8 +139,10 @@ class _Demo:
             shown.answers += counts.get("answers", 0)
             shown.kept += counts.get("kept", 0)
             shown.late += counts.get("late", 0)
-            shown.rejected += sum(counts.get(n, 0) for n in ("null_time", "out_of_range", "too_far_ahead"))
+            shown.rejected += sum(counts.get(n, 0) for n in REASONS)
         live.update(self._table(), refresh=True)
+        for file in self._inbox.glob("*.parquet"):  # else a demo that serves would fill the disk
+            file.unlink()
 
     def _take(self, name: str, rows: Any, _batch_id: int) -> None:
         """Keep the newest window of a grouping: its busiest group, and how many groups there are."""

@@ -35,7 +35,9 @@ def run(
     check: Annotated[bool, typer.Option("--check", help="Check the job and stop.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the plan and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
-    master: Annotated[str | None, typer.Option(help="Spark's master; else the job's, else local[2].")] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master; else the job's, else local[2,4].")
+    ] = None,
     log: Annotated[
         str | None,
         typer.Option(help="Show Spark's log from this level on, such as WARN; else it is kept aside."),
@@ -185,7 +187,6 @@ def _print_memory(job: Job, session: Any) -> None:
     for spec in job.queries:
         name = spec.name if job.streaming else spec.sink.table
         if spec.sink.format == "memory" and session.catalog.tableExists(name):  # not if it never started
-            table = session.table(name).toArrow()
-            typer.echo(
-                table_text(table, f"{spec.name}: {table.num_rows:,} answers", spec.sink.rows), nl=False
-            )
+            table, rows = session.table(name), spec.sink.rows
+            total, first = table.count(), table.limit(rows).toArrow()
+            typer.echo(table_text(first, f"{spec.name}: {total:,} answers", rows, total), nl=False)

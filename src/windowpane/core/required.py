@@ -9,10 +9,14 @@ import pyarrow as pa
 
 from windowpane.core.arrays import Ints
 
+WELL_FORMED = "_well_formed"
+"""A column that readers of texts add: null where a record could not be read as the schema says."""
+MALFORMED = "malformed"
+
 
 def null_in(column: str) -> str:
     """The reason for which a row without this column is rejected."""
-    return f"null {column}"
+    return MALFORMED if column == WELL_FORMED else f"null {column}"
 
 
 def first_null(batch: pa.RecordBatch, columns: Sequence[str]) -> Ints | None:

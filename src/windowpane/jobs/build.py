@@ -9,46 +9,20 @@ from functools import partial
 from typing import Any
 
 import windowpane as wp
+from windowpane.core.required import WELL_FORMED
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import located
 from windowpane.jobs.job import Job, QuerySpec, Source
+from windowpane.jobs.rows import rows_of
 from windowpane.plan.nodes import Stream
 from windowpane.query import Query
+from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import ERRORS, observed_input, reason
-
-_OF_RECORD = ("topic", "partition", "offset")
-"""Columns of Kafka's own that stay beside those of the value."""
 
 
 def read(job: Job, session: Any) -> Any:
     """The source as a DataFrame, streaming unless the trigger is `batch`."""
-    source, node = job.source, job.section("source")
-
-    def frame() -> Any:
-        reader = (session.readStream if job.streaming else session.read).format(source.format)
-        value = source.schema is not None and source.format in {"kafka", "socket"}
-        schema = source.schema
-        if schema is None and source.format == "parquet" and source.path is not None:
-            schema = session.read.parquet(source.path).schema
-        if schema is not None and not value:
-            reader = reader.schema(schema)
-        reader = reader.options(**source.options)
-        found = reader.load() if source.path is None else reader.load(source.path)
-        if value:
-            own = session.createDataFrame([], source.schema).columns
-            about = [name for name in _OF_RECORD if name in found.columns and name not in own]
-            parsed = f"inline(array(from_json(cast(value as string), {_text(source.schema)})))"
-            found = found.selectExpr(parsed, *about)
-        found = found.selectExpr(*source.select) if source.select else found
-        return found.where(source.where) if source.where else found
-
-    return sparks(node, frame)
-
-
-def _text(text: str | None) -> str:
-    """A text as Spark SQL writes it."""
-    escaped = (text or "").replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return sparks(job.section("source"), lambda: rows_of(job.source, session, streaming=job.streaming))
 
 
 def sparks(node: Node, make: Callable[[], Any]) -> Any:
@@ -64,7 +38,7 @@ def queries(job: Job, source: Any = None, **how: Any) -> list[Query]:
     node = job.section("stream")
     stream = located(node, lambda: wp.stream(source, **job.stream, **how))
     stream = replace(stream, node=_derived(stream.node, job.source))
-    return [located(spec.node, partial(_query, stream, spec)) for spec in job.queries]
+    return [located(spec.node, partial(_strict_query, stream, spec, job)) for spec in job.queries]
 
 
 def _derived(stream: Stream, source: Source) -> Stream:
@@ -78,11 +52,30 @@ def _derived(stream: Stream, source: Source) -> Stream:
     return stream if source.where is None else stream.where(source.where)
 
 
+def _strict_query(stream: Any, spec: QuerySpec, job: Job) -> Query:
+    """The query, for which a malformed row is a reject, and one without a key unless the job keeps it."""
+    query, node = _query(stream, spec), stream.node
+    marks = (WELL_FORMED,) if WELL_FORMED in node.columns else ()
+    keys = query.node.grouping if job.null_keys == "reject" else ()
+    required = tuple(dict.fromkeys((*marks, *node.required, *keys)))
+    return _query(replace(stream, node=replace(node, required=required)), spec)
+
+
 def _query(stream: Any, spec: QuerySpec) -> Query:
     query: Query = stream.window(*spec.windows, keys=spec.keys).agg(
         *spec.aggregates, name=spec.name, emit=spec.emit
     )
     return query
+
+
+def wholes(job: Job, session: Any) -> list[tuple[QuerySpec, Outputs]]:
+    """Each query of a batch job with its outputs, which hold the counts of its rows too."""
+    frame = read(job, session)
+    found = []
+    for spec, query in zip(job.queries, queries(job, frame), strict=True):
+        make = partial(wp.to_spark, query)
+        found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
+    return found
 
 
 def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:

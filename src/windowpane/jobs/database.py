@@ -9,7 +9,9 @@ an old one that comes again, of a run that was thought dead, cannot undo a newer
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -64,6 +66,12 @@ def postgresql() -> Dialect:
         "binary": "BYTEA",
     }
     return Dialect("%s", types, driver.connect, texts=False, errors=driver.Error)
+
+
+def database_errors() -> tuple[type[Exception], ...]:
+    """What the databases in use raise."""
+    drivers = [sys.modules[name] for name in DRIVERS if name in sys.modules]
+    return (sqlite3.Error, *(driver.Error for driver in drivers))
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ class Upsert:
             return json.dumps(value, default=str)
         if self.dialect.texts and isinstance(value, date | Decimal):
             return as_text(value)
+        if self.dialect.texts and isinstance(value, float) and math.isnan(value):
+            return "NaN"  # SQLite would make a null of it, as which a key would be taken for another
         return value
 
     def _create(self, schema: pa.Schema) -> str:

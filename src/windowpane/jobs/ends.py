@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from windowpane.jobs.document import Node
-from windowpane.jobs.fields import Fields, text_of
-from windowpane.jobs.job import Sink, Source
+from windowpane.jobs.fields import Fields, choice, text_of
+from windowpane.jobs.job import Malformed, Sink, Source
 from windowpane.values.errors import BadQuery
 from windowpane.values.paths import SCHEME
 
 FILES = ("parquet", "csv", "json", "orc")
 DATABASES = ("sqlite", "postgresql")
 DRIVERS = ("psycopg", "psycopg2")
-_SOURCE = ("format", "path", "schema", "options", "select", "where")
+_SOURCE = ("format", "path", "schema", "options", "select", "where", "malformed")
 _SINK = ("format", "path", "table", "options", "partition_by", "rows", "url")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
 
@@ -37,7 +38,21 @@ def read_source(node: Node, folder: Path) -> Source:
     for option in _needed(form):
         if option not in options:
             raise (fields.get("options") or node).error(f"the source {form} needs the option {option!r}.")
-    return Source(form, path, schema, options, fields.texts("select") or (), fields.text("where"))
+    found = Source(form, path, schema, options, fields.texts("select") or (), fields.text("where"))
+    return replace(found, malformed=_malformed(fields, found))
+
+
+def _malformed(fields: Fields, source: Source) -> Malformed:
+    node = fields.get("malformed")
+    if node is None:
+        return "reject"
+    if not source.of_texts:
+        raise node.error(
+            "only rows that are read from texts can be malformed: those of csv and json, and of kafka and "
+            f"socket with a schema, not of {source.format}. Remove it."
+        )
+    kinds: dict[str, Malformed] = {"reject": "reject", "fail": "fail", "keep": "keep"}
+    return kinds[choice(node, tuple(kinds))]
 
 
 def _needed(form: str) -> tuple[str, ...]:

@@ -3,15 +3,18 @@
 A micro-batch is written beside the directory, then moved into it as `batch=<number>` in one step. A repeat of
 a micro-batch that is already there adds nothing: its answers are the same. Where they may be others, as those
 of an update queue, the repeat takes its place. So a reader that lists the directory, Spark or not, sees
-exactly the answers. Limits: a local or mounted path, whose file system renames a directory in one step.
+exactly the answers. A record says which were published, so that a start notices what is gone.
+Limits: a local or mounted path, whose file system renames a directory in one step.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,11 @@ import pyarrow as pa
 from pyarrow import orc, parquet
 
 from windowpane.jobs.ends import need_free
+from windowpane.jobs.record import FILE, Record, read_record, write_record
 from windowpane.values.errors import BadQuery
 
 COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
-_OWNER = "_windowpane"
 _SPARKS = "_spark_metadata"
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Compressed texts that can be looked into."""
@@ -46,11 +49,14 @@ class Publisher:
 
     @property
     def staging(self) -> Path:
-        """Where micro-batches are written before they are published: outside of what readers list."""
+        """Where micro-batches are written before they are published: outside of what readers list.
+
+        Each owner has a folder of its own there, since one that will be refused must not touch another's.
+        """
         return self.path.parent / f".{self.path.name}.staging"
 
     def prepare(self, schema: pa.Schema) -> None:
-        """Make the directory, and remove what a run that was killed left half-written."""
+        """Make the directory; an error if it cannot take the answers, or if some that it had are gone."""
         if COLUMN in schema.names:
             raise BadQuery(
                 f"the answers have a column {COLUMN!r}, which the directories of the sink are named by. "
@@ -65,29 +71,30 @@ class Publisher:
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.staging, ignore_errors=True)
-            self.staging.mkdir()
+            self.staging.mkdir(exist_ok=True)
         except OSError as error:
             raise BadQuery(
                 f"{str(error.filename)!r} cannot be written to: {error.strerror}. Name another directory."
             ) from error
+        self._need_all(read_record(self.path))
 
     def write(self, frame: Any, number: int, owner: str) -> None:
         """Publish one micro-batch; `owner` is the streaming query whose micro-batches these are."""
-        self._claim(owner)
-        staged, target = self.staging / f"{COLUMN}={number}", self.path / f"{COLUMN}={number}"
-        writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
-        writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
-        writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
-        if target.exists() and self.replace:
-            target.rename(self.staging / f"old {number}")
-            shutil.rmtree(self.staging / f"old {number}")
-        if target.exists() or not _tidied(staged, self.format, heads=self._heads):
-            shutil.rmtree(staged)
-            return
-        _settle(staged)
-        staged.rename(target)
-        _sync(self.path)
+        with self._aside(owner) as aside:
+            record = self._claimed(owner, aside)
+            staged, target = aside / f"{COLUMN}={number}", self.path / f"{COLUMN}={number}"
+            writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
+            writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
+            writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
+            if target.exists() and self.replace:
+                self._note(record.lacking(number), record, aside)
+                target.rename(aside / "old")
+            if not target.exists() and _tidied(staged, self.format, heads=self._heads):
+                _settle(staged)
+                staged.rename(target)
+                _sync(self.path)
+            if target.exists():
+                self._note(record.having(number), read_record(self.path), aside)
 
     @property
     def _heads(self) -> bool:
@@ -97,23 +104,69 @@ class Publisher:
 
     def add(self, frame: Any) -> None:
         """Publish the answers of a batch job after those that are there."""
-        there = [int(path.name.partition("=")[2]) for path in self.path.glob(f"{COLUMN}=*")]
-        self.write(frame, max(there, default=-1) + 1, "batch jobs")
+        with _alone(self.staging):  # batch jobs have one owner and no lock on a checkpoint: they take turns
+            self.write(frame, max(self._numbers(), default=-1) + 1, "batch jobs")
 
-    def _claim(self, owner: str) -> None:
+    @contextmanager
+    def _aside(self, owner: str) -> Iterator[Path]:
+        """An empty folder of the owner's, beside the directory; what a run that was killed left goes."""
+        folder = self.staging / hashlib.sha256(owner.encode()).hexdigest()[:16]
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _claimed(self, owner: str, aside: Path) -> Record:
         """The directory belongs to one checkpoint: the numbers of another's micro-batches mean others."""
-        file = self.path / _OWNER
-        if not file.exists():
-            written = self.staging / _OWNER
-            written.write_text(json.dumps({"owner": owner}), "utf-8")
-            written.rename(file)
+        if (record := read_record(self.path)) is None:
+            self._need_all(None)
+            write_record(self.path, Record(owner), aside, first=True)
             _sync(self.path)
-        found = json.loads(file.read_text("utf-8"))["owner"]
-        if found != owner:
+            record = read_record(self.path) or Record(owner)
+        if record.owner != owner:
             raise BadQuery(
                 f"{str(self.path)!r} holds the answers of another checkpoint. "
                 "Name another directory, or remove this one to begin anew."
             )
+        return record
+
+    def _note(self, record: Record, before: Record | None, aside: Path) -> None:
+        if record != before:
+            write_record(self.path, record, aside)
+            _sync(self.path)
+
+    def _numbers(self) -> list[int]:
+        names = (path.name.partition("=")[2] for path in self.path.glob(f"{COLUMN}=*"))
+        return [int(name) for name in names if name.isdecimal()]
+
+    def _need_all(self, record: Record | None) -> None:
+        """Fail if micro-batches are not there that were published, or the record itself is not."""
+        there = self._numbers()
+        if record is None and there:
+            raise BadQuery(
+                f"{str(self.path)!r} holds {COLUMN}={max(there)}, but not the file {FILE!r} that says whose "
+                "it is. Restore it from a copy, or name another directory."
+            )
+        gone = [] if record is None else record.gone(there)
+        if gone:
+            raise BadQuery(
+                f"{str(self.path / f'{COLUMN}={gone[0]}')!r} was published and is gone, one of {len(gone)}. "
+                "Restore it from a copy. If it was removed on purpose, remove what is older too, or with all "
+                f"others the file {FILE!r}."
+            )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder, as soon as no other process does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _tidied(folder: Path, form: str, *, heads: bool) -> bool:

@@ -12,6 +12,9 @@ from windowpane.values.paths import local_path
 from windowpane.values.windows import Window
 
 TriggerKind = Literal["processing_time", "available_now", "drain", "once", "batch"]
+Malformed = Literal["reject", "fail", "keep"]
+"""What becomes of a record that cannot be read as the schema says."""
+NullKeys = Literal["reject", "keep"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,17 @@ class Source:
     options: Mapping[str, str] = field(default_factory=dict)
     select: tuple[str, ...] = ()
     where: str | None = None
+    malformed: Malformed = "reject"
+
+    @property
+    def in_values(self) -> bool:
+        """Whether rows are JSON texts within the source's own records."""
+        return self.schema is not None and self.format in {"kafka", "socket"}
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether rows are read from texts, so that one may be malformed."""
+        return self.in_values or self.format in {"csv", "json"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,7 @@ class Job:
     """A whole job file.
 
     `stream` holds the arguments of `wp.stream` but for the source; `memory` is the bytes that the state of
-    each query may take in each bucket.
+    each query may take in each bucket. `null_keys`: what becomes of a row with a null in a key of a query.
     """
 
     source: Source
@@ -80,6 +94,7 @@ class Job:
     spark: Mapping[str, str]
     memory: int | None
     document: Node = field(compare=False, repr=False)
+    null_keys: NullKeys = "reject"
 
     @property
     def streaming(self) -> bool:

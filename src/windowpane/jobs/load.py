@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,17 @@ from windowpane.jobs.fields import (
     text_of,
     texts_of,
 )
-from windowpane.jobs.job import Job, QuerySpec, Sink, Source, Trigger, TriggerKind
+from windowpane.jobs.job import Job, NullKeys, QuerySpec, Sink, Source, Trigger, TriggerKind
 from windowpane.values.durations import microseconds
 from windowpane.values.paths import local_path
 from windowpane.values.sizes import size_in_bytes
 
 _TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "memory", "master", "spark")
-_STREAM = ("time", "keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "required", "ids", "name")
+_STREAM = (
+    *("time", "keys", "null_keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "required"),
+    *("ids", "name"),
+)
+_STREAM_EXAMPLE = "stream: {time: ts, keys: [symbol], delay: 2 s}"
 _QUERY = ("name", "window", "windows", "aggregates", "keys", "emit", "sink")
 _TRIGGERS: tuple[TriggerKind, ...] = ("available_now", "drain", "once", "batch")
 _KEEPS = ("console", "memory")
@@ -44,11 +49,12 @@ def load(file: Path) -> Job:
     checkpoint = _checkpoint(top, queries, trigger, file.parent)
     settings = top.options("spark")
     memory = _memory(top.get("memory"), trigger)
-    return Job(source, stream, queries, trigger, checkpoint, top.text("master"), settings, memory, root)
+    job = Job(source, stream, queries, trigger, checkpoint, top.text("master"), settings, memory, root)
+    return replace(job, null_keys=_null_keys(top.need("stream")))
 
 
 def _stream(node: Node) -> dict[str, Any]:
-    fields = Fields(node, _STREAM, "stream: {time: ts, keys: [symbol], delay: 2 s}")
+    fields = Fields(node, _STREAM, _STREAM_EXAMPLE)
     found: dict[str, Any] = {"time": text_of(fields.need("time")), "keys": fields.texts("keys") or ()}
     for name in ("delay", "lateness", "max_ahead"):
         length = fields.get(name)
@@ -68,6 +74,12 @@ def _stream(node: Node) -> dict[str, Any]:
             raise policy.error("delay is given too. Remove one of them: a delay is the policy delay(...).")
         found["punctuation"] = _made(policy, "policy")
     return found
+
+
+def _null_keys(stream: Node) -> NullKeys:
+    node = Fields(stream, _STREAM, _STREAM_EXAMPLE).get("null_keys")
+    kept = node is not None and choice(node, ("reject", "keep")) == "keep"
+    return "keep" if kept else "reject"
 
 
 def _microseconds(node: Node) -> int:
@@ -194,12 +206,25 @@ def _trigger_of(node: Node) -> Trigger:
     return Trigger(kinds[choice(node, (*_TRIGGERS, "processing_time 2 s"))])
 
 
+def _need_lasting(checkpoint: Node, queries: tuple[QuerySpec, ...], trigger: Trigger) -> None:
+    """A sink in memory forgets what the checkpoint says was written, so Spark starts none from one."""
+    if any(query.sink.format == "memory" for query in queries):
+        other = (
+            "use trigger: batch, which closes every window too" if trigger.kind == "drain" else "remove it"
+        )
+        raise checkpoint.error(
+            "the sink memory forgets its answers when the job ends, so that none could go on from a "
+            f"checkpoint. Choose another sink such as console, or {other}."
+        )
+
+
 def _checkpoint(top: Fields, queries: tuple[QuerySpec, ...], trigger: Trigger, folder: Path) -> str | None:
     node = top.get("checkpoint")
     if node is not None:
         if trigger.kind == "batch":
             raise node.error("a batch job keeps no checkpoint. Remove it, or choose another trigger.")
         found = resolved(text_of(node), folder)
+        _need_lasting(node, queries, trigger)
         if trigger.kind == "drain" and local_path(found) is None:
             raise node.error("trigger: drain needs a checkpoint on a local or mounted path. Name one.")
         return found

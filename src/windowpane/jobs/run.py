@@ -10,13 +10,15 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from windowpane.jobs.build import answers, sparks
+from windowpane.jobs.build import answers, sparks, wholes
+from windowpane.jobs.database import database_errors
 from windowpane.jobs.document import BadJob
 from windowpane.jobs.job import Job, QuerySpec
-from windowpane.jobs.show import Progress
+from windowpane.jobs.show import Progress, progress_of_all
 from windowpane.jobs.watch import Watch
 from windowpane.jobs.write import start, write_once
 from windowpane.spark import finish
+from windowpane.spark.outputs import Outputs, counts_in
 from windowpane.spark.session import ERRORS, reason
 from windowpane.values.errors import WindowpaneError
 
@@ -58,21 +60,35 @@ class Interrupts:
 
 def run(job: Job, session: Any, stop: threading.Event, report: Report) -> int:
     """Run the job; FINISHED or INTERRUPTED. A failure is a `JobFailed`."""
-    built = answers(job, session)
+    work = (
+        partial(_stream, job, answers(job, session))
+        if job.streaming
+        else partial(_batch, wholes(job, session))
+    )
     if stop.is_set():
         return INTERRUPTED
     try:
-        if not job.streaming:
-            for spec, frame in built:
-                write_once(spec, frame)
-            return FINISHED
-        return _stream(job, built, stop, report)
+        return work(stop, report)
     except BadJob:
         raise
-    except (*ERRORS, WindowpaneError) as error:
+    except (*ERRORS, WindowpaneError, OSError, *database_errors()) as error:
         if stop.is_set():  # a stop in the middle of a micro-batch may surface as its failure
             return INTERRUPTED
         raise JobFailed(reason(error)) from error
+
+
+def _batch(built: list[tuple[QuerySpec, Outputs]], stop: threading.Event, report: Report) -> int:
+    """Write every query's answers, and tell what became of its rows."""
+    done: list[Progress] = []
+    for spec, outputs in built:
+        if stop.is_set():
+            return INTERRUPTED
+        tagged = outputs.frame.persist()  # one pass gives both; a sink that keeps answers needs it on
+        counts = counts_in(tagged)
+        write_once(spec, outputs.split(tagged)[spec.name])
+        done.append(progress_of_all(spec.name, counts))
+        report(done)
+    return FINISHED
 
 
 def _stream(job: Job, built: Sequence[tuple[QuerySpec, Any]], stop: threading.Event, report: Report) -> int:

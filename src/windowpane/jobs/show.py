@@ -62,6 +62,14 @@ def progress_of(name: str, last: Mapping[str, Any] | None, before: Progress | No
     )
 
 
+def progress_of_all(name: str, counts: Mapping[str, int]) -> Progress:
+    """The progress of a batch job: all rows at once."""
+    rejected = sum(counts[reason] for reason in REASONS)
+    rows = rejected + counts["kept"] + counts["late"] + counts["markers"]
+    late, answers = counts["late"], counts["answers"]
+    return Progress(name, 0, rows=rows, answers=answers, late=late, rejected=rejected)
+
+
 def _observed(last: Mapping[str, Any], name: str) -> dict[str, Any]:
     seen = (last.get("observedMetrics") or {}).get(name)
     return {} if seen is None else seen.asDict() if hasattr(seen, "asDict") else dict(seen)
@@ -128,8 +136,8 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(f"{h}={c}" for h, c in zip(HEADINGS, cells(progress), strict=True) if c != "-")
 
 
-def table_text(answers: pa.Table, title: str, rows: int) -> str:
-    """The first rows of answers as a text."""
+def table_text(answers: pa.Table, title: str, rows: int, total: int) -> str:
+    """The first rows of answers as a text, and how many more of the total there are."""
     flat = flattened(answers)
     table = Table(title=title, title_justify="left")
     for name in flat.schema.names:
@@ -139,8 +147,8 @@ def table_text(answers: pa.Table, title: str, rows: int) -> str:
     out = StringIO()
     console = Console(file=out, width=_WIDTH)
     console.print(table)
-    if flat.num_rows > rows:
-        console.print(f"and {flat.num_rows - rows:,} more rows")
+    if total > rows:
+        console.print(f"and {total - rows:,} more rows")
     return out.getvalue()
 
 

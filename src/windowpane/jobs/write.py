@@ -14,7 +14,7 @@ from windowpane.jobs.files import Publisher
 from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
 from windowpane.jobs.show import table_text
 from windowpane.spark import schema_of
-from windowpane.spark.session import observed
+from windowpane.spark.session import observed, quoted
 from windowpane.values.paths import local_path
 
 EachBatch = Callable[[Any, int, str], None]
@@ -110,24 +110,28 @@ def publisher(spec: QuerySpec, answers: Any) -> Publisher | None:
 
 
 def _print(frame: Any, title: str, rows: int) -> None:
-    answers = frame.toArrow()
-    if answers.num_rows:
-        sys.stdout.write(table_text(answers, title, rows))
-        sys.stdout.flush()
+    """Print the first rows; all are computed, since a limit would leave the state of some behind."""
+    frame.persist()
+    try:
+        if total := frame.count():
+            sys.stdout.write(table_text(frame.limit(rows).toArrow(), title, rows, total))
+            sys.stdout.flush()
+    finally:
+        frame.unpersist()
 
 
 def shaped(spec: QuerySpec, answers: Any) -> Any:
     """The answers in the form that the sink takes: Kafka key and value in JSON, CSV without a struct."""
     if spec.sink.format == "kafka":
         names = answers.columns
-        keys = ", ".join(f"`{name}`" for name in names[: names.index("window")])
+        keys = ", ".join(map(quoted, names[: names.index("window")]))
         whole = "map('ignoreNullFields', 'false')"  # a null key is a key like any other
         key = f"to_json(struct({keys}), {whole}) as key" if keys else "cast(null as string) as key"
         return answers.selectExpr(key, f"to_json(struct(*), {whole}) as value")
     if spec.sink.format == "csv":
         window = ("window.start as window_start", "window.end as window_end")
         return answers.selectExpr(
-            *(e for n in answers.columns for e in (window if n == "window" else (f"`{n}`",)))
+            *(e for n in answers.columns for e in (window if n == "window" else (quoted(n),)))
         )
     return answers
 

@@ -113,6 +113,12 @@ def _own(progress: Any) -> dict[str, Mapping[str, Any]]:
     return {name: metrics for name, metrics in told.items() if name.startswith(OBSERVED)}
 
 
+def counts_in(frame: DataFrame) -> dict[str, int]:
+    """The counts of a static tagged frame, which has no progress that would tell them."""
+    (row,) = frame.agg(*(F.sum(name).alias(name) for name in SUMMED)).collect()
+    return {name: row[name] or 0 for name in SUMMED}
+
+
 def _told(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
     """The notes of a frame: as they are, or from a list with a text of each bucket."""
     for name, value in metrics.items():

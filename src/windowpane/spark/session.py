@@ -42,7 +42,9 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-MASTER = "local[2]"
+MASTER = "local[2,4]"
+"""Two threads, and four tries of a task: with one, the loss of a Python worker would end the job."""
+_CAUSES = re.compile(r"^Caused by: [\w.$]+: (.+(?:\n(?!\s+at |\s*\.\.\. \d|Caused by: ).+)*)", re.MULTILINE)
 _JAVA = "spark.driver.extraJavaOptions"
 
 
@@ -90,19 +92,25 @@ def reason(error: BaseException) -> str:
     if own:
         return str(own[-1]).strip()
     raised = re.findall(r"^(?:\w+\.)*(?:\w*Error|\w*Exception): (.+)$", text, re.MULTILINE)
-    causes = [cause.strip() for cause in re.findall(r"^Caused by: [\w.$]+: (.+)$", text, re.MULTILINE)]
+    causes = [" ".join(cause.split()) for cause in _CAUSES.findall(text) if "Traceback" not in cause]
     if "Traceback (most recent call last)" in text and raised:
         if str(raised[-1]).startswith("An error occurred while calling") and causes:
             return " ".join(dict.fromkeys((causes[0], causes[-1])))  # what Java could not do, and why
         return str(raised[-1]).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        return re.sub(r"^:? ?[\w.$]+: ", "", lines[1])  # what Java raised, without the name of its class
+        first = re.sub(r"^:? ?[\w.$]+: ", "", lines[1])  # what Java raised, without the name of its class
+        return " ".join(dict.fromkeys((first, *causes[-1:])))
     return lines[0] if lines else type(error).__name__
 
 
 ANSWERED, ARRIVED = "job answers", "job input"
 """The names of what is counted, in the progress that Spark reports."""
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL takes any."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def observed(answers: DataFrame) -> DataFrame:
@@ -114,7 +122,7 @@ def observed(answers: DataFrame) -> DataFrame:
 def observed_input(rows: DataFrame, time: str) -> DataFrame:
     """Rows whose newest `time` is told: as `moment` in microseconds, or as the `number` that it is."""
     kind = dict(rows.dtypes).get(time, "")
-    newest = F.max(F.col(f"`{time}`"))
+    newest = F.max(F.col(quoted(time)))
     if kind in {"timestamp", "timestamp_ntz"}:
         return rows.observe(ARRIVED, F.unix_micros(newest.cast("timestamp")).alias("moment"))
     if kind in {"tinyint", "smallint", "int", "bigint"}:
