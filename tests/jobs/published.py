@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import duckdb
+import psutil
 
 
 def published(folder, form="parquet"):
@@ -40,6 +42,13 @@ class Program:
             assert self._process.poll() is None, f"the program ended: {self.log.read_text()}"
             assert time.monotonic() < end, f"it took too long: {self.log.read_text()}"
             time.sleep(0.05)
+
+    def lose_workers(self):
+        """Kill Spark's Python workers, which the program should do without."""
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if "pyspark.daemon" in child.cmdline() and "pyspark.daemon" in child.parent().cmdline():
+                    child.kill()
 
     def stop(self, number):
         """Send the signal; the exit code and the seconds that it took."""

@@ -41,6 +41,10 @@ def test_a_job_that_is_stopped_in_every_way_gives_each_answer_once(tmp_path):
                     assert second.end() == 1
                     assert time.monotonic() - asked < 10
             time.sleep(random_.random())
+            if how == signal.SIGINT:
+                program.lose_workers()
+                seen = len(list(out.glob("batch=*")))
+                program.wait_for(lambda seen=seen: len(list(out.glob("batch=*"))) > seen)
             if how == signal.SIGKILL:
                 program.kill()
             else:
