@@ -1,5 +1,6 @@
 """The demo in a process of its own, as `make demo` runs it, with fewer hours of calls."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -31,14 +32,17 @@ def test_a_demo_that_serves_goes_on_until_it_is_stopped_and_keeps_no_files(spark
     def looked(self):
         files.append(len(list((tmp_path / "calls").iterdir())))
         if len(files) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return table(self)
 
     monkeypatch.setattr(demo_calls._Demo, "_table", looked)
     monkeypatch.setattr(demo_calls, "GROUPS", tuple(demo_calls.GROUPS)[:1])
     monkeypatch.setattr(demo_calls, "SPEC", replace(demo_calls.SPEC, rows=500))
     out = StringIO()
-    assert demo_calls._Demo(spark, tmp_path, Console(file=out)).run(2, serve=True) == 0
+    before = signal.getsignal(signal.SIGINT)
+    stop = demo_calls._stop_by_interrupt()
+    assert demo_calls._Demo(spark, tmp_path, Console(file=out), stop).run(2, serve=True) == 0
+    assert signal.getsignal(signal.SIGINT) == before, "a second Ctrl-C would not end it"
     assert files == [1, 1, 1]
     assert "stopped" in out.getvalue()
     assert "kept 1,500 + late 0 + rejected 0 = 1,500" in out.getvalue()

@@ -6,11 +6,14 @@ computed for each of eight grouping keys, over the last 24 hours, anew every hou
 
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -61,14 +64,29 @@ def calls_demo(hours: int, *, serve: bool) -> int:
         messages = Path(folder) / "spark.log"
         session = open_session("windowpane demo", MASTER, {}, "OFF", messages)
         try:
-            return _Demo(session, Path(folder), console).run(hours, serve=serve)
+            return _Demo(session, Path(folder), console, _stop_by_interrupt()).run(hours, serve=serve)
         finally:
             session.stop()
 
 
+def _stop_by_interrupt() -> threading.Event:
+    """What Ctrl-C sets, so that the micro-batch at hand is the last; a second one does as Spark has it do.
+
+    Spark's own way cancels all jobs in the middle of a call to the JVM, which prints pages of errors.
+    """
+    asked, sparks = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, sparks)
+        asked.set()
+
+    signal.signal(signal.SIGINT, ask)
+    return asked
+
+
 class _Demo:
-    def __init__(self, session: Any, folder: Path, console: Console) -> None:
-        self._session, self._console = session, console
+    def __init__(self, session: Any, folder: Path, console: Console, stop: threading.Event) -> None:
+        self._session, self._console, self._stop = session, console, stop
         self._inbox, self._control, self._checkpoint = (
             folder / name for name in ("calls", "control", "checkpoint")
         )
@@ -78,7 +96,6 @@ class _Demo:
 
     def run(self, hours: int, *, serve: bool) -> int:
         from windowpane.jobs.watch import Watch
-        from windowpane.spark import finish
 
         self._inbox.mkdir()
         next(self._files)
@@ -93,21 +110,30 @@ class _Demo:
         watch = Watch(running)
         try:
             with Live(console=self._console, auto_refresh=False) as live:
-                self._show(watch, live)
-                done = HOURS_PER_FILE
-                while serve or done < hours:
-                    next(self._files)
-                    self._show(watch, live)
-                    done += HOURS_PER_FILE
-                self._draining = True
-                finish(self._control)
-                self._show(watch, live)
+                self._follow(watch, live, None if serve else hours)
         except KeyboardInterrupt:
-            self._console.print("stopped")
+            self._stop.set()
         finally:
             running.stop()
+        if self._stop.is_set():
+            self._console.print("stopped")
         self._close()
         return 0
+
+    def _follow(self, watch: Watch, live: Live, hours: int | None) -> None:
+        """Let so many hours of calls arrive and then the stream end, or go on until stopped."""
+        from windowpane.spark import finish
+
+        self._show(watch, live)
+        done = HOURS_PER_FILE
+        while (hours is None or done < hours) and not self._stop.is_set():
+            next(self._files)
+            self._show(watch, live)
+            done += HOURS_PER_FILE
+        if not self._stop.is_set():
+            self._draining = True
+            finish(self._control)
+            self._show(watch, live)
 
     def _arriving(self) -> Iterator[None]:
         """Write a file of two hours of calls each time the next one is asked for."""
