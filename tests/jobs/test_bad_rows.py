@@ -88,7 +88,7 @@ def test_csv_that_does_not_fit_the_schema_is_rejected_with_its_text(spark, tmp_p
 @pytest.mark.parametrize("heading", ["ts,v,k,w", "ts,k,v"])
 def test_a_csv_file_with_another_heading_stops_the_job_and_is_named(spark, tmp_path, heading):
     rest = ["1,1,2,3", "99,1,2,3"] if heading.count(",") == 3 else ["1,1,2", "99,1,2"]
-    job = job_of(tmp_path, "csv", {"a": lines(heading, *rest)}, "options: {header: true}", end=STREAM)
+    job = job_of(tmp_path, "csv", {"a": lines(heading, *rest)}, "options: {header: true}")
     with pytest.raises(JobFailed, match=r"CSV header .*a\.csv"):
         run(job, spark, threading.Event(), lambda _: None)
     assert not list((tmp_path / "out").glob("batch=*"))
