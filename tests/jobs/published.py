@@ -43,12 +43,18 @@ class Program:
             assert time.monotonic() < end, f"it took too long: {self.log.read_text()}"
             time.sleep(0.05)
 
-    def lose_workers(self):
-        """Kill Spark's Python workers, which the program should do without."""
+    def lose_a_worker(self):
+        """Kill a Python worker of Spark's in the middle of its work, which the program should survive."""
+        self.wait_for(self._killed_a_worker)
+
+    def _killed_a_worker(self):
         for child in psutil.Process(self._process.pid).children(recursive=True):
             with suppress(psutil.Error):
-                if "pyspark.daemon" in child.cmdline() and "pyspark.daemon" in child.parent().cmdline():
+                forked = all("pyspark.daemon" in process.cmdline() for process in (child, child.parent()))
+                if forked and child.status() == psutil.STATUS_RUNNING:
                     child.kill()
+                    return True
+        return False
 
     def stop(self, number):
         """Send the signal; the exit code and the seconds that it took."""

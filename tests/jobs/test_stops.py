@@ -42,7 +42,7 @@ def test_a_job_that_is_stopped_in_every_way_gives_each_answer_once(tmp_path):
                     assert time.monotonic() - asked < 10
             time.sleep(random_.random())
             if how == signal.SIGINT:
-                program.lose_workers()
+                program.lose_a_worker()
                 seen = len(list(out.glob("batch=*")))
                 program.wait_for(lambda seen=seen: len(list(out.glob("batch=*"))) > seen)
             if how == signal.SIGKILL:
