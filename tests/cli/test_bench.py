@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -43,6 +44,15 @@ def test_the_table_for_people_shows_rows_and_claims(holds):
     assert "speed" in outcome.stdout
     assert "fast" in outcome.stdout
     assert outcome.exit_code == (0 if holds else 1)
+
+
+def test_what_falls_short_is_told_to_people_and_programs(monkeypatch):
+    bench = bench_that(holds=True)
+    short = replace(bench, run=lambda *a, **o: replace(bench.run(*a, **o), falls_short=["slow [in] winter"]))
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (short,))
+    assert "falls short: slow [in] winter" in invoke("toy").stdout
+    assert json.loads(invoke("toy", "--json").stdout)["parameters"]["falls_short"] == "slow [in] winter"
+    assert invoke("toy").exit_code == 0
 
 
 def test_all_runs_every_benchmark(holds):

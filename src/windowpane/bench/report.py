@@ -30,12 +30,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of one benchmark."""
+    """The outcome of one benchmark; `falls_short` says what was aimed at and is not claimed, and why."""
 
     bench: str
     parameters: Row
     rows: Sequence[Row]
     claims: Sequence[Claim] = field(default=())
+    falls_short: Sequence[str] = field(default=())
 
     @property
     def holds(self) -> bool:
@@ -45,10 +46,11 @@ class Report:
     def document(self) -> dict[str, object]:
         """The object that `windowpane bench NAME --json` prints."""
         claims = [{"name": c.name, "value": c.value, "bar": c.bar, "holds": c.holds} for c in self.claims]
+        short = {"falls_short": "; ".join(self.falls_short)} if self.falls_short else {}
         return {
             "bench": self.bench,
             "machine": machine(),
-            "parameters": dict(self.parameters),
+            "parameters": {**self.parameters, **short},
             "rows": [dict(row) for row in self.rows],
             "claims": claims,
         }

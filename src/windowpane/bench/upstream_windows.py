@@ -74,9 +74,9 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         "seeds": SEEDS,
         "seeds_of_shedding": SHEDS,
         "page_tuples": PAGE_TUPLES,
-        "not_reproduced": "; ".join(not_reproduced(series)) or None,
     }
-    return Report("upstream-windows", parameters, [point.row() for point in points], claims(series))
+    rows = [point.row() for point in points]
+    return Report("upstream-windows", parameters, rows, claims(series), not_reproduced(series))
 
 
 def windows_of_one_key(tuples: int) -> Iterator[Point]:

@@ -85,6 +85,8 @@ def _show(entry: Bench, report: Report) -> None:
         verdict = "[green]yes[/]" if claim.holds else "[red]no[/]"
         claims.add_row(claim.name, _text(claim.value), _text(claim.bar), verdict)
     console.print(claims)
+    for words in report.falls_short:
+        console.print(f"falls short: {words}", style="yellow", markup=False)
 
 
 def _rows_table(title: str, rows: Sequence[Row]) -> Table:

@@ -27,7 +27,7 @@ from windowpane.query.query import Query
 from windowpane.query.source import FOREIGN, Source
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery
-from windowpane.values.freshness import policy_of
+from windowpane.values.freshness import SWITCH, policy_of
 from windowpane.values.punctuation import Policy, delay, manual, need_policy, ordered
 from windowpane.values.windows import Rows, Window
 
@@ -251,7 +251,7 @@ class StreamBuilder:
         allowed = length("budget", budget)
         if allowed == 0:
             raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")
-        if policy != "switch":
+        if policy != SWITCH:
             policy_of(policy)
         return Latest(self, keys, policy, allowed)
 

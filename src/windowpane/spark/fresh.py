@@ -19,15 +19,15 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader
 from windowpane.core.snapshot import read_keys
 from windowpane.core.upstream.append import AppendQueue, queue_of
-from windowpane.core.upstream.change import changed
+from windowpane.core.upstream.change import changed, wanted
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Pace, mean_cost
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
-from windowpane.spark.queue_spec import STANDS_FOR, SWITCH, Notes, QueueSpec, staleness_table, stalest_keys
+from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.values.errors import WrongType
-from windowpane.values.freshness import Policy
+from windowpane.values.freshness import SWITCH, Policy
 
 Clock = Callable[[], float]
 _GUESS, _SHORTEST = 0.001, 1e-9
@@ -91,19 +91,25 @@ class Fresh:
         return {self.spec.name: answers, f"{self.spec.name} staleness": [table] if len(table) else []}, notes
 
     def _ready(self, now: float) -> AnyQueue:
-        """The queue, with the policy that is wanted now; one that switched keeps all rows once none waits."""
-        switch = self.spec.policy == SWITCH
-        policy = Policy.APPEND if switch else Policy(self.spec.policy)
+        """The queue, with the policy that is wanted now."""
         if self.queue is None:
+            policy = Policy.APPEND if self.spec.policy == SWITCH else Policy(self.spec.policy)
             return queue_of(policy, cost=_GUESS, began=now)
-        fits = self.queue.policy is policy or (
-            switch and self.queue.policy is Policy.FRESHEST and len(self.queue) > 0
-        )
-        if fits:
-            return self.queue
-        queue = self._changed(self.queue, policy)
+        return self._adapted(self.queue)
+
+    def _adapted(self, queue: AnyQueue) -> AnyQueue:
+        """The queue, under another policy if that is wanted."""
+        policy = self._wanted(queue)
+        if queue.policy is policy:
+            return queue
+        queue = self._changed(queue, policy)
         self._drop_gone(queue)
         return queue
+
+    def _wanted(self, queue: AnyQueue) -> Policy:
+        if self.spec.policy != SWITCH:
+            return Policy(self.spec.policy)
+        return wanted(queue, behind=self.spec.budget, cost=mean_cost(queue) or _GUESS)
 
     def _forget_idle(self, queue: AnyQueue, now: float, bound: int) -> None:
         """Forget keys without a row for an hour, if no older one may come."""
@@ -157,8 +163,9 @@ class Fresh:
         self.held = some if self.held is None else pa.concat_tables([self.held, some])
         self.numbers = np.append(self.numbers, rows)
         self._drop_gone(queue)
-        if self.spec.policy == SWITCH:
-            self._collapse(queue, notes)
+        before = len(queue)
+        self.queue = self._adapted(queue)
+        notes.lost += before - len(self.queue)
 
     def _placed(self, payloads: list[bytes], limit: int, notes: Notes) -> tuple[pa.Table, Ints, Ints]:
         """The rows that are not too far ahead, their times, and how many rows each stands for."""
@@ -176,15 +183,6 @@ class Fresh:
             notes.too_far_ahead = int(rows_of[~near].sum())
             table, time, rows_of = table.filter(pa.array(near)), time[near], rows_of[near]
         return table, time, rows_of
-
-    def _collapse(self, queue: AnyQueue, notes: Notes) -> None:
-        """Keep only the newest of each key once the line is longer than the budget can serve."""
-        cost = mean_cost(queue) or _GUESS
-        if isinstance(queue, KeyQueue) or len(queue) * cost <= self.spec.budget:
-            return
-        self.queue = self._changed(queue, Policy.FRESHEST)
-        notes.lost += len(queue) - len(self.queue)
-        self._drop_gone(self.queue)
 
     def _serve(
         self, queue: AnyQueue, clock: Clock, budget: float, notes: Notes

@@ -14,10 +14,9 @@ import pyarrow as pa
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.staleness import Staleness
-from windowpane.values.freshness import Policy
+from windowpane.values.freshness import SWITCH, Policy
 
 Function = Callable[[pd.DataFrame], pd.DataFrame]
-SWITCH = "switch"
 STANDS_FOR = "windowpane rows"
 """A column of what tasks send: how many rows of its key a row stands for."""
 
