@@ -10,8 +10,17 @@ from typer.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.jobs import load
-from windowpane.jobs.show import Progress, progress_line, progress_of, progress_table, table_text
+from windowpane.jobs.show import (
+    REASONS,
+    Progress,
+    progress_line,
+    progress_of,
+    progress_of_all,
+    progress_table,
+    table_text,
+)
 from windowpane.jobs.watch import Watch
+from windowpane.spark.outputs import COUNTS
 from windowpane.spark.session import reason
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "jobs").glob("*.yaml"))
@@ -76,6 +85,13 @@ def test_progress_is_read_from_sparks_report():
     assert line.startswith("query=q  batch=3  rows/s=1,234  rows=600  seconds=1.5  answers=7")
     assert line.endswith("until=00:00:00  lag=2.5 s  late=4  bad=6  MB=2.5")
     assert progress_line(progress_of("q", None)).startswith("query=q  rows/s=0")
+
+
+def test_a_batch_job_counts_every_row_once():
+    counts = {name: 10**i for i, name in enumerate(COUNTS)} | {"answers": 5, "state_bytes": 0}
+    found = progress_of_all("q", counts)
+    assert (found.rows, found.answers, found.late) == (int("1" * len(COUNTS)), 5, 10)
+    assert found.rejected == sum(counts[reason] for reason in REASONS)
 
 
 def test_late_rows_add_up_and_what_a_micro_batch_does_not_tell_is_that_of_the_one_before(counts):

@@ -17,6 +17,7 @@ from rich.text import Text
 from windowpane.core.results import flattened
 from windowpane.jobs.database import as_text
 from windowpane.spark import counts_of
+from windowpane.spark.outputs import COUNTS
 from windowpane.spark.session import ANSWERED, ARRIVED
 
 _WIDTH = 160
@@ -65,7 +66,7 @@ def progress_of(name: str, last: Mapping[str, Any] | None, before: Progress | No
 def progress_of_all(name: str, counts: Mapping[str, int]) -> Progress:
     """The progress of a batch job: all rows at once."""
     rejected = sum(counts[reason] for reason in REASONS)
-    rows = rejected + counts["kept"] + counts["late"] + counts["markers"]
+    rows = sum(counts[name] for name in COUNTS)  # every row is counted once
     late, answers = counts["late"], counts["answers"]
     return Progress(name, 0, rows=rows, answers=answers, late=late, rejected=rejected)
 
