@@ -232,12 +232,45 @@ def test_rows_of_other_partials_are_refused():
         blocks.read_rows("b", blocks.write_rows(sample_rows(10)), (RowCount(),))
 
 
-def test_a_ledger_comes_back():
-    columns = [np.arange(i, i + 4) for i in range(6)]
-    ledger = Ledger(Windows(*columns[:4]), *columns[4:])
+def sample_ledger(n, first=0):
+    """Answers of 50 keys and 3 definitions, as they follow each other; three in ten thousand were revised."""
+    at = np.arange(first, first + n)
+    end = at // 150 * 1_000_000 + 1_700_000_000_000_000
+    windows = Windows(at % 3, at // 3 % 50, end - 5_000_000, end)
+    return Ledger(windows, (at % 3_333 == 0).astype(np.int64), end)
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 5 * CHUNK])
+def test_a_ledger_comes_back(n):
+    ledger = sample_ledger(n)
     _, reader = stored(lambda write: write.ledger(ledger))
     back = reader.ledger()
+    assert len(back) == n
     assert blocks.write_ledger(back) == blocks.write_ledger(ledger)
+
+
+def test_a_ledger_of_one_block_as_it_was_written_before_comes_back():
+    ledger = sample_ledger(3 * CHUNK)
+    name, block = "lane/ledger/0", blocks.write_ledger(ledger)
+    manifest = {"parts": {"lane/ledger": [name]}, "digests": {name: blocks.digest_of(block)}}
+    back = Reader("lane", {name: block}, manifest).ledger()
+    assert blocks.write_ledger(back) == blocks.write_ledger(ledger)
+
+
+def test_answers_that_stay_keep_their_blocks_however_many_there_are():
+    """A micro-batch writes the answers that came or changed, not all that may still be revised."""
+    n, step = 40 * CHUNK, 600
+    before, _ = stored(lambda write: write.ledger(sample_ledger(n)))
+    moved = sample_ledger(n, first=step)  # some settled, others came
+    revised = moved.windows.take(np.array([n // 2]))
+    moved = moved.record(revised, np.array([1]), revised.end)
+    after, _ = stored(lambda write: write.ledger(moved))
+    put, gone = after.changed(before.digests)
+    whole = sum(len(before[name]) for name in before)
+    assert len(before) > 20
+    assert len(put) <= 5
+    assert len(gone) <= 5
+    assert sum(map(len, put.values())) < whole / 5
 
 
 def test_arrays_grow_block_by_block():

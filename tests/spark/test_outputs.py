@@ -1,7 +1,7 @@
 """Several outputs of one pass, punctuation from outside, and chained queries: Spark against this process."""
 
 import time
-from itertools import chain
+from itertools import chain, permutations
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pytest
 
 import windowpane as wp
 from tests.spark.harness import events, rows, run, streaming, write_files
+from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.errors import BadQuery
 from windowpane.spark import counts_of, finish, punctuate
 from windowpane.spark.outputs import FOR_ANOTHER, OVER_ANSWERS
@@ -189,6 +190,24 @@ def test_chained_queries_count_the_rows_of_the_source_and_the_answers_of_the_las
             "kept": 90, "late": 4, "null_time": 1, "answers": 3, "state_bytes": 12, "bound": 50, "high": 59,
             "chained_kept": 19, "chained_late": 1, "chained_null_time": 0,
         }  # fmt: skip
+
+
+def test_of_several_frames_the_bound_is_the_smallest_and_the_high_the_largest():
+    """Of a bound one may say that all windows below it were answered."""
+    ahead, behind = {"answers": 1, "bound": 60, "high": 62}, {"answers": 2, "bound": 50, "high": 51}
+    silent, ended = {"bound": int(NEVER), "high": int(NEVER)}, {"bound": int(ALWAYS), "high": 70}
+    nothing = {"bound": None, "high": None}
+    for frames, bound, high in (
+        ((ahead, behind), 50, 62),
+        ((ahead, silent), None, 62),
+        ((ahead, ended), 60, 70),
+        ((ended,), None, 70),
+        ((ahead, nothing), 60, 62),
+        ((nothing,), None, None),
+    ):
+        for some in permutations(frames):
+            told = counts_of({"observedMetrics": {f"windowpane {i}": each for i, each in enumerate(some)}})
+            assert (told["bound"], told["high"]) == (bound, high)
 
 
 def test_a_chained_query_over_a_static_frame(spark, tmp_path):

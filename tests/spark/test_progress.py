@@ -1,6 +1,7 @@
 """Every policy on Spark: however rows are split into tasks, the bound is the clock's after the same rows."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -124,6 +125,16 @@ def test_a_control_message_reaches_every_bucket_once():
     assert progress.bound == 7
     progress.take(Seen(bound=int(ALWAYS)))
     assert progress.bound == ALWAYS
+
+
+@pytest.mark.parametrize("micros", [253_402_300_799_999_999, -62_135_596_799_999_999, -1])
+def test_a_moment_is_told_to_the_microsecond(tmp_path, micros):
+    """A float of seconds has too few digits for the microseconds of far moments: regression."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    for i, told in enumerate((moment, moment.replace(tzinfo=None))):
+        punctuate(tmp_path / str(i), told)
+        (file,) = (tmp_path / str(i)).iterdir()
+        assert json.loads(file.read_text()) == {"bound": micros}
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])

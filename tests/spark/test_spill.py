@@ -1,6 +1,7 @@
 """Windows larger than memory in a bucket: blocks in a state store, few of them held, answers the same."""
 
 import json
+from itertools import chain
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import windowpane as wp
 from tests.property.strategies import for_each
 from tests.spark.harness import events, rows, run, streaming, write_files
 from windowpane.errors import BadQuery, BadState
+from windowpane.spark import finish
 from windowpane.spark.bucket import Received, Work
 from windowpane.spark.pack import Packer
 from windowpane.spark.parts import one_part
@@ -207,6 +209,51 @@ def test_a_stream_within_memory_on_spark(spark, tmp_path):
     runner = query_of(None, "30 s", "5 s").start()
     expected = [rows(runner.push(part).tables["query"]) for part in parts]
     assert run(frame, tmp_path / "checkpoint") == expected
+
+
+def chained(source, first=None, **how):
+    """The busiest second of each minute."""
+    stream = wp.stream(source, time="ts", keys="k", delay="2 s", **how)
+    counts = stream.window(first or wp.tumbling("1 s")).agg(n=wp.count(), name="counts")
+    again = wp.stream(counts, time="window_end", keys="k")
+    return again.window(wp.sliding("20 s", "10 s")).agg(most=wp.max("n"))
+
+
+def test_every_query_of_a_chain_keeps_to_the_memory_on_spark(spark, tmp_path):
+    write_files(tmp_path / "in", events(), files=2)
+    source, budget = streaming(spark, tmp_path / "in"), Budget(600_000, 4096, 3)
+    with pytest.raises(
+        BadQuery, match="query 'counts' has Session"
+    ):  # the first query cannot be kept in blocks
+        chained(source, wp.session("1 s")).to_spark(memory=budget)
+    frame = chained(source).to_spark(memory=budget, buckets=2, control=tmp_path / "control")
+    found = run(frame, tmp_path / "checkpoint")
+    finish(tmp_path / "control")
+    found += run(frame, tmp_path / "checkpoint")
+    assert sorted(chain.from_iterable(found)) == rows(chained(events()).run().table)
+
+
+CHANGES = {
+    "added": (None, "64 MB", r"written by windows without memory=, but is now to be read by windows within"),
+    "removed": (
+        "64 MB",
+        None,
+        r"written by windows within memory=, but is now to be read by windows without",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_restart_with_or_without_memory_is_refused_and_says_so(spark, tmp_path, change):
+    from pyspark.errors import StreamingQueryException
+
+    then, now, told = CHANGES[change]
+    write_files(tmp_path / "in", events(), files=2)
+    query = query_of(streaming(spark, tmp_path / "in"), "20 s", "5 s")
+    run(query.to_spark(memory=then, buckets=2), tmp_path / "checkpoint")
+    write_files(tmp_path / "in", events(1), files=3)
+    with pytest.raises(StreamingQueryException, match=rf"(?s)errors\.BadState: the state was {told}"):
+        run(query.to_spark(memory=now, buckets=2), tmp_path / "checkpoint")
 
 
 def test_a_median_for_every_tuple_within_memory_on_spark(spark, tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 
 from windowpane.core import blocks as codec
 from windowpane.core.arrays import Ints, Tuples, Values, concat_tuples, no_tuples
-from windowpane.core.ledger import Ledger, empty_ledger
+from windowpane.core.ledger import Ledger, joined
 from windowpane.core.mark_lane import Markers, MarkLane
 from windowpane.core.ordered_lane import OrderedLane
 from windowpane.core.pending import TIE
@@ -111,15 +111,16 @@ class Writer:
 
     def tuples(self, part: str, tuples: Tuples) -> None:
         """Tuples, cut where their content says, so that what arrives does not move the other cuts."""
-        marks = [0, *_cuts(tuples), len(tuples)] if len(tuples) else []
+        marks = _cuts(tuples.time, tuples.key, tuples.columns[TIE].values) if len(tuples) else []
         for low, high in pairwise(marks):
             some = tuples if len(marks) == 2 else tuples.take(np.arange(low, high))
             self._content(part, codec.write_tuples(some))
 
     def ledger(self, ledger: Ledger) -> None:
-        """All answers in one block."""
-        if len(ledger):
-            self._placed("ledger", 0, codec.write_ledger(ledger))
+        """Answers, cut as tuples are: new ones are at the end, and old ones go at the beginning."""
+        windows = ledger.windows
+        for low, high in pairwise(_cuts(windows.end, windows.key, windows.definition)):
+            self._content("ledger", codec.write_ledger(ledger.span(low, high)))
 
     def arrays(self, part: str, arrays: Mapping[str, Values]) -> None:
         """Arrays of one length, one entry per key or scope."""
@@ -177,8 +178,7 @@ class Reader:
 
     def ledger(self) -> Ledger:
         """The answers."""
-        found = [codec.read_ledger(name, block) for name, block in self._each("ledger")]
-        return found[0] if found else empty_ledger()
+        return joined([codec.read_ledger(name, block) for name, block in self._each("ledger")])
 
     def arrays(self, part: str, empty: Mapping[str, Values]) -> dict[str, Values]:
         """The arrays by name; `empty` tells names and types."""
@@ -246,15 +246,15 @@ def _segment(layout: Layout, pieces: Sequence[tuple[Rows, str]]) -> Segment:
     return made
 
 
-def _cuts(tuples: Tuples) -> Sequence[int]:
-    """Where to cut tuples: one row in some thousand, chosen by what it holds and not by where it stands."""
-    if len(tuples) < CHUNK:
-        return []
-    mixed = np.zeros(len(tuples), np.uint64)
-    for values, mixer in zip((tuples.time, tuples.key, tuples.columns[TIE].values), _MIXERS, strict=True):
+def _cuts(*columns: Values) -> Sequence[int]:
+    """Where to cut rows: at one in some thousand, chosen by what it holds and not by where it stands."""
+    n = len(columns[0])
+    if n < CHUNK:
+        return [0, n] if n else []
+    mixed = np.zeros(n, np.uint64)
+    for values, mixer in zip(columns, _MIXERS, strict=True):
         mixed = (mixed ^ values.view(np.uint64)) * mixer
-    found: list[int] = (np.nonzero((mixed[1:] >> _SHIFT) == 0)[0] + 1).tolist()
-    return found
+    return [0, *(np.nonzero((mixed[1:] >> _SHIFT) == 0)[0] + 1).tolist(), n]
 
 
 def write_lane(lane: object, write: Writer) -> None:

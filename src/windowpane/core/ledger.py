@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,22 +73,30 @@ class Ledger:
     def record(self, windows: Windows, revision: Ints, closes: Ints) -> Ledger:
         """With these answers added, in place of older revisions of the same windows."""
         keep = self.missing(windows) if len(self) and len(windows) else np.ones(len(self), np.bool_)
-        old = self.windows.take(keep)
-        joined = Windows(
-            np.concatenate([old.definition, windows.definition]),
-            np.concatenate([old.key, windows.key]),
-            np.concatenate([old.start, windows.start]),
-            np.concatenate([old.end, windows.end]),
-        )
-        return Ledger(
-            joined,
-            np.concatenate([self.revision[keep], revision]),
-            np.concatenate([self.closes[keep], closes]),
-        )
+        return joined([self.select(keep), Ledger(windows, revision, closes)])
 
     def select(self, which: Bools) -> Ledger:
         """Only these answers."""
         return Ledger(self.windows.take(which), self.revision[which], self.closes[which])
+
+    def span(self, low: int, high: int) -> Ledger:
+        """The answers from one position up to another, without a copy."""
+        w, at = self.windows, slice(low, high)
+        windows = Windows(w.definition[at], w.key[at], w.start[at], w.end[at])
+        return Ledger(windows, self.revision[at], self.closes[at])
+
+
+def joined(ledgers: Sequence[Ledger]) -> Ledger:
+    """The answers of all, in order."""
+    if not ledgers:
+        return empty_ledger()
+    names = ("definition", "key", "start", "end")
+    windows = Windows(*(np.concatenate([getattr(each.windows, name) for each in ledgers]) for name in names))
+    return Ledger(
+        windows,
+        np.concatenate([each.revision for each in ledgers]),
+        np.concatenate([each.closes for each in ledgers]),
+    )
 
 
 def empty_ledger() -> Ledger:

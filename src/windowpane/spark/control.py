@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ def punctuate(folder: str | Path, bound: int | datetime) -> None:
     """
     if isinstance(bound, datetime):
         moment = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
-        bound = int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+        bound = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     path = _folder(folder)
     path.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex

@@ -38,6 +38,7 @@ from windowpane.spark.progress import Progress
 from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
 from windowpane.spark.run import bucket_labels, by_place, named, schema_of
 from windowpane.spark.seen import Seen, far_apart, watch_of
+from windowpane.spark.stored import QUEUES
 from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
 
@@ -168,6 +169,7 @@ class LatestBucket:
 class LatestProgram:
     """Update queues in every bucket."""
 
+    kind: ClassVar[str] = QUEUES
     paged: ClassVar[bool] = False
     stream: Stream
     specs: tuple[QueueSpec, ...]

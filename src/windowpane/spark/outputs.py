@@ -77,23 +77,31 @@ def counts_of(progress: Any) -> dict[str, int | None]:
 
     Rows `kept`, `late`, `duplicates`, `markers` and rejected by reason, the `answers`, the `bound` (None:
     nothing is promised yet, or the stream ended), `high`, the largest time that has a place, and
-    `state_bytes`; of update queues what `Latest` tells. Several windowpane frames in one query are summed.
-    Of chained queries the rows are those of the source, and the answers those of the last query; what became
-    of answers on the way has the prefix `chained_`.
+    `state_bytes`; of update queues what `Latest` tells. Several windowpane frames in one query are summed;
+    the `bound` is the smallest of them, below which all of them have answered, and `high` the largest. Of
+    chained queries the rows are those of the source, and the answers those of the last query; what became of
+    answers on the way has the prefix `chained_`.
     """
     found: dict[str, int | None] = {}
+    told: dict[str, list[int]] = {}
     for name, metrics in _own(progress).items():
         for note, value in _told(metrics):
             key = f"chained_{note}" if OVER_ANSWERS in name and note in COUNTS else note
             if key in ("answers", *LARGEST) and FOR_ANOTHER in name:
                 continue
             if key in LARGEST:
-                found[key] = value if value not in (None, NEVER, ALWAYS) else None
+                told.setdefault(key, []).extend(() if value is None else (value,))
             elif key == "oldest_us":
                 found[key] = max(found.get(key) or 0, value or 0)
             else:
                 found[key] = (found.get(key) or 0) + (value or 0)
-    return found
+    return found | {key: _of_all(key, values) for key, values in told.items()}
+
+
+def _of_all(key: str, values: Sequence[int]) -> int | None:
+    """The bound below which all frames have answered, or the largest time of any."""
+    value = (min if key == "bound" else max)(values, default=None)
+    return None if value in (NEVER, ALWAYS) else value
 
 
 def stalest_of(progress: Any) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ from windowpane.spark.plain import Plain, plain, plain_type
 from windowpane.spark.processor import processor
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.spill import SpillProgram
-from windowpane.spark.stored import Program
+from windowpane.spark.stored import WINDOWS, Program
 from windowpane.values.errors import BadQuery
 from windowpane.values.punctuation import Heartbeat
 from windowpane.values.sizes import Memory, budget_of
@@ -73,6 +73,7 @@ class Wanted:
 class WindowProgram:
     """Windows of a plan in every bucket."""
 
+    kind: ClassVar[str] = WINDOWS
     paged: ClassVar[bool] = False
     plan: Plan
     work: Work
@@ -212,7 +213,7 @@ def _rows_of(source: Source, wanted: Wanted) -> tuple[DataFrame, Reader | None]:
     if source.upstream is None:
         return source.foreign, None
     upstream: Query = source.upstream
-    inner = Wanted(wanted.buckets, wanted.control, for_another=True)
+    inner = Wanted(wanted.buckets, wanted.control, wanted.memory, for_another=True)
     frame = tagged_frame(upstream.plan, upstream.source, inner)
     return frame.select("output", "payload", "bound"), _opener(upstream.node.name)
 

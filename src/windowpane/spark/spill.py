@@ -41,6 +41,7 @@ from windowpane.planner.spill import (
 from windowpane.spark.bucket import Received, Sorted, Work, sort_strays, unsent
 from windowpane.spark.progress import Progress
 from windowpane.spark.seen import Seen
+from windowpane.spark.stored import SPILLED
 from windowpane.values.sizes import Budget
 
 
@@ -92,6 +93,7 @@ class StateMedium:
 class SpillProgram:
     """Windows within a memory budget in every bucket; `strays` as of other buckets."""
 
+    kind: ClassVar[str] = SPILLED
     paged: ClassVar[bool] = True
     work: Work
     budget: Budget

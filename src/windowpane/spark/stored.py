@@ -12,6 +12,7 @@ import pickle
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import pandas as pd
@@ -25,6 +26,10 @@ FORMAT = 3
 _MOST_ROWS = 1 << 16
 """Rows that are handed to Spark at once."""
 _HEADER = ("",)
+WINDOWS, SPILLED, QUEUES = "windows without memory=", "windows within memory=", "update queues"
+"""Kinds of programs, whose states have nothing in common."""
+_PROGRAMS = 256
+"""Programs that a worker keeps: of the queries that run, and of some that ended."""
 
 
 class Stateful(Protocol):
@@ -50,6 +55,10 @@ class Stateful(Protocol):
 
 class Program(Protocol):
     """What runs in the buckets; it is sent to the workers."""
+
+    @property
+    def kind(self) -> str:
+        """WINDOWS, SPILLED or QUEUES."""
 
     @property
     def sharing(self) -> str:
@@ -80,7 +89,6 @@ class Recent:
     used: float
 
 
-_PROGRAMS: dict[str, Program] = {}
 _RECENT: dict[tuple[str, Any], Recent] = {}
 """By query and bucket, the least recently used first."""
 _MOST_RECENT = 1024
@@ -95,15 +103,25 @@ def handled(
     received = Received()
     for frame in rows:
         received.add(frame["part"], frame["payload"])
-    if token not in _PROGRAMS:
-        _PROGRAMS[token] = pickle.loads(packed)  # noqa: S301 - the driver packed it
-    stored = _Stored(_PROGRAMS[token], token, maps)
+    stored = _Stored(_unpacked(packed), token, maps)
     answers = stored.step(key, received)
     if len(answers) <= _MOST_ROWS:
         yield answers
     else:
         yield from (answers.iloc[at : at + _MOST_ROWS] for at in range(0, len(answers), _MOST_ROWS))
     settled()
+
+
+@lru_cache(_PROGRAMS)
+def _unpacked(packed: bytes) -> Program:
+    """The program, made once in every worker."""
+    program: Program = pickle.loads(packed)  # noqa: S301 - the driver packed it
+    return program
+
+
+def _kind(header: Mapping[str, Any]) -> str:
+    """The kind of program that wrote a header, by what only that kind stores."""
+    return SPILLED if "stores" in header else QUEUES if "queues" in header else WINDOWS
 
 
 class _Stored:
@@ -154,6 +172,11 @@ class _Stored:
     def _check(self, header: dict[str, Any]) -> None:
         if header["format"] != FORMAT:
             raise BadState(f"the state has format {header['format']}; this version reads {FORMAT}.")
+        if _kind(header) != self._program.kind:
+            raise BadState(
+                f"the state was written by {_kind(header)}, but is now to be read by {self._program.kind}. "
+                "Restart as it was then, or with a new checkpoint."
+            )
         self._program.need_same(header["plan"])
         if header["sharing"] != self._program.sharing:
             raise BadState(
