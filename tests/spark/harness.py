@@ -7,6 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import windowpane as wp
+from tests.oracle import OracleQuery, answer
+from windowpane.spark import finish
+from windowpane.spark.envelope import read_batches
 
 N = 2400
 
@@ -27,6 +30,11 @@ def events(seed=0, n=N):
             "m": rng.random(n) < 0.05,
         }
     )
+
+
+def numbered(table):
+    """The table with the number of each row as `seq`, which orders rows of one time."""
+    return table.append_column("seq", pa.array(range(len(table)), pa.int64()))
 
 
 def write_files(folder, table, files=4):
@@ -86,3 +94,50 @@ def local(parts, window, aggregates, **options):
     """The answers of each push in this process."""
     runner = build(None, window, aggregates, **options).start()
     return [rows(runner.push(part).tables["query"]) for part in parts]
+
+
+def drained(frame, control, checkpoint):
+    """Run a streaming DataFrame over what is there and then to the end of the stream; all its rows."""
+    tables = []
+    writer = frame.writeStream.foreachBatch(lambda batch, _: tables.append(batch.toArrow()))
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        query.processAllAvailable()
+        finish(control)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return pa.concat_tables(tables)
+
+
+def opened(tagged):
+    """The outputs of a pass by their names, from its tagged payloads."""
+    found = {}
+    for name, payload in zip(tagged["output"].to_pylist(), tagged["payload"].to_pylist(), strict=True):
+        if payload is not None:
+            found.setdefault(name, []).extend(read_batches(payload))
+    return {name: pa.Table.from_batches(batches) for name, batches in found.items()}
+
+
+def by_oracle(window, wanted, table, time="ts"):
+    """The oracle's answers over a table by `k`: (key, start, end) to values, all instants as microseconds."""
+    return answer(OracleQuery(window, wanted, ("k",), time, ties="seq"), in_micros(table))
+
+
+def in_micros(table):
+    """The rows with their instants as microseconds."""
+    stamps = [i for i, field in enumerate(table.schema) if pa.types.is_timestamp(field.type)]
+    for i in stamps:
+        table = table.set_column(i, table.schema.names[i], table.column(i).cast(pa.int64()))
+    return table.to_pylist()
+
+
+def answers_of(table, names):
+    """Results in the form of the oracle's: (key, start, end) to values."""
+    window = table["window"].combine_chunks()
+    edges = [window.field(name) for name in ("start", "end")]
+    starts, ends = ((e.cast(pa.int64()) if pa.types.is_timestamp(e.type) else e).to_pylist() for e in edges)
+    rows_ = table.select(["k", *names]).to_pylist()
+    found = {((row.pop("k"),), a, b): row for row, a, b in zip(rows_, starts, ends, strict=True)}
+    assert len(found) == len(table), "an answer came twice"
+    return found
