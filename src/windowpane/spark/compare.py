@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 _NAME = "checked"
@@ -24,9 +24,19 @@ def built_in(source: DataFrame, delay: str, windows: Iterable[tuple[int, int]]) 
 
 def checked(answers: DataFrame) -> DataFrame:
     """Answers (key, window, total, n) that are counted and digested as they pass, in any order."""
+    return answers.observe(_NAME, *_digested())
+
+
+def digest_now(answers: DataFrame) -> dict[str, int]:
+    """The same of answers that are all there."""
+    (row,) = answers.agg(*_digested()).collect()
+    return {name: value or 0 for name, value in row.asDict().items()}
+
+
+def _digested() -> list[Column]:
     row = F.xxhash64("key", "window.start", "window.end", "total", "n")
     counted = F.count(F.lit(1)).alias("answers")
-    return answers.observe(_NAME, counted, F.bit_xor(row).alias("digest"), F.sum("n").alias("tuples"))
+    return [counted, F.bit_xor(row).alias("digest"), F.sum("n").alias("tuples")]
 
 
 def digest_of(progress: Sequence[Any]) -> dict[str, int]:

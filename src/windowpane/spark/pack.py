@@ -18,8 +18,8 @@ from windowpane.spark.parts import Part
 from windowpane.spark.seen import Seen, Watch
 from windowpane.spark.worker import settled, this_task
 
-_ROWS = 1 << 17
-"""Rows handled at once: Spark's own batches are gathered up to this, unless they are as large already."""
+_ROWS, _BYTES = 1 << 17, 1 << 26
+"""Rows handled at once, and the bytes in them: Spark's own batches are gathered or cut to about this."""
 Reader = Callable[[Iterable[pa.RecordBatch], Seen], Iterator[pa.RecordBatch]]
 
 
@@ -98,18 +98,24 @@ def announced(seen: Seen, labels: Sequence[int]) -> pa.RecordBatch:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches."""
+    """The same rows in larger batches, or in smaller ones where rows are very long."""
     held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            rows += batch.num_rows
-        if rows >= _ROWS:
+    rows = size = 0
+    for batch in (piece for whole in batches for piece in _pieces(whole)):
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
             yield _joined(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
     if held:
         yield _joined(held)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch, cut so that no payload has gigabytes: of these Arrow can hold two."""
+    n = batch.num_rows
+    step = max(n * _BYTES // max(batch.nbytes, 1), 1)
+    yield from (batch.slice(at, step) for at in range(0, n, step))
 
 
 def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
