@@ -229,6 +229,19 @@ def test_row_35_keys_are_grouped_as_spark_sql_groups_them(spark, tmp_path, case)
         assert sorted(repr(plain(row)) for row in found) == grouped_by_spark(frame)
 
 
+def test_row_35_text_keys_that_are_no_utf8_are_keys_like_any_other(spark, tmp_path):
+    from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+
+    bad = [b"\xff\xfe", b"\xc3\x28", b"ok", b"\xff\xfe", b"\xff\xff"]
+    texts = pa.array(bad, pa.binary()).view(pa.string())
+    write_files(tmp_path / "in", pa.table({"ts": pa.array(range(5), pa.int64()), "k": texts}), files=1)
+    frame = spark.read.parquet(str(tmp_path / "in"))
+    for aggregates in ((wp.count(),), (wp.count(), wp.top_k("k", 1))):  # as rows, and as payloads
+        query = wp.stream(frame, time="ts", keys="k", delay=10).window(wp.tumbling(1000)).agg(*aggregates)
+        found = query.to_spark().select(F.col("k").cast("binary"), "count").collect()
+        assert {bytes(row.k): row["count"] for row in found} == {b: bad.count(b) for b in bad}
+
+
 def test_row_35_a_sum_beyond_int64_stops_the_query_and_says_so(spark, tmp_path):
     table = pa.table({"ts": pa.array([0, 1, 99], pa.int64()), "v": pa.array([2**63 - 1, 2, 0], pa.int64())})
     write_files(tmp_path / "in", table, files=1)
