@@ -181,3 +181,21 @@ def test_revisions_and_a_users_aggregate_are_those_of_the_same_pushes(window, ag
     assert rows(pump.end()["query"]) == rows(runner.close().tables["query"])
     assert pump.counts == Counts(kept=2400)
     assert revised > 20
+
+
+@pytest.mark.parametrize("window", [wp.session(20), wp.per_row(50, every=5).per(), wp.tumbling(50)], ids=str)
+def test_what_a_micro_batch_writes_does_not_grow_with_the_answers_that_may_still_be_revised(window):
+    """All answers may be, to the end; blocks that did not change are not written again."""
+    schema, rng = pa.schema({"ts": pa.int64(), "k": pa.int64()}), np.random.default_rng(0)
+    stream = wp.stream(schema=schema, time="ts", keys="k", lateness=10**9)
+    run, n = Pump(stream.window(window).agg(wp.count()), tasks=1, buckets=1), 4000
+    known, written = {}, []
+    for step in range(40):
+        times = np.sort(rng.integers(step * 1000, (step + 1) * 1000, n))
+        run.push(pa.table([times, rng.integers(0, 100, n)], schema=schema))
+        blocks = run.buckets[0].blocks()
+        put, _ = blocks.changed(known)
+        known = dict(blocks.digests)
+        written.append(sum(map(len, put.values())))
+    whole = sum(len(blocks[name]) for name in blocks)
+    assert np.mean(written[-10:]) < whole / 3, (written, whole)

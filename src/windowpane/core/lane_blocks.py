@@ -1,7 +1,7 @@
 """Lanes as named parts, and parts as blocks of some thousand rows.
 
-Blocks of slices, rows and tuples are named by their content, so that what did not change keeps its name
-and bytes wherever it now stands; the manifest has their order. Small arrays are named by their place.
+Blocks of slices, rows, tuples and answers are named by their content, so that what did not change keeps its
+name and bytes wherever it now stands; the manifest has their order. Small arrays are named by their place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from windowpane.core import blocks as codec
-from windowpane.core.arrays import Ints, Tuples, Values, concat_tuples, no_tuples
+from windowpane.core.arrays import Tuples, Values, concat_tuples, no_tuples
 from windowpane.core.ledger import Ledger, joined
 from windowpane.core.mark_lane import Markers, MarkLane
 from windowpane.core.ordered_lane import OrderedLane
@@ -35,7 +35,7 @@ Piece = tuple[int, int, str]
 _pieces: WeakKeyDictionary[Segment, tuple[Piece, ...]] = WeakKeyDictionary()
 """A segment never changes, so that its digests, once known, save writing it out again to compare."""
 _MIXERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9))
-_SHIFT = np.uint64(64 - 13)
+_FOLD, _SHIFT = np.uint64(32), np.uint64(64 - 13)
 
 
 class Blocks(Mapping[str, bytes]):
@@ -105,8 +105,10 @@ class Writer:
         return digest
 
     def rows(self, part: str, rows: Rows) -> None:
-        """Rows that are sorted by key, some thousand keys to a block."""
-        for low, high in _spans(rows.key, len(rows)):
+        """Rows that are sorted by key and start, in blocks by start: the newest change, the others stay."""
+        if len(rows) >= CHUNK:
+            rows = rows.take(np.argsort(rows.start, kind="stable"))
+        for low, high in pairwise(_cuts(rows.start, rows.key)):
             self._content(part, _write_span(rows, low, high))
 
     def tuples(self, part: str, tuples: Tuples) -> None:
@@ -165,9 +167,10 @@ class Reader:
         return SliceTable(layout, tuple(_segment(layout, some) for some in found))
 
     def rows(self, part: str, layout: Layout) -> Rows:
-        """Rows of all blocks."""
+        """Rows of all blocks, sorted by key and start."""
         found = [codec.read_rows(name, block, layout) for name, block in self._each(part)]
-        return stack(found) if found else no_rows(layout)
+        rows = stack(found) if found else no_rows(layout)
+        return rows if len(found) < 2 else rows.take(np.lexsort((rows.start, rows.key)))
 
     def tuples(self, part: str) -> Tuples:
         """Tuples of all blocks."""
@@ -205,13 +208,6 @@ class Reader:
                 codec.unseal(name, block)  # an error of its own if the block is damaged
                 raise BadState(f"block {name!r} is whole but not of this snapshot: it is older or newer.")
             yield name, block
-
-
-def _spans(key: Ints, n: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows, sorted by key, that share a block."""
-    if n:
-        marks = np.searchsorted(key, np.arange(0, int(key[-1]) + 1 + CHUNK, CHUNK), side="left").tolist()
-        yield from ((low, high) for low, high in pairwise(marks) if low < high)
 
 
 def _within_slices(rows: Rows) -> list[int]:
@@ -252,8 +248,9 @@ def _cuts(*columns: Values) -> Sequence[int]:
     if n < CHUNK:
         return [0, n] if n else []
     mixed = np.zeros(n, np.uint64)
-    for values, mixer in zip(columns, _MIXERS, strict=True):
+    for values, mixer in zip(columns, _MIXERS, strict=False):
         mixed = (mixed ^ values.view(np.uint64)) * mixer
+        mixed ^= mixed >> _FOLD
     return [0, *(np.nonzero((mixed[1:] >> _SHIFT) == 0)[0] + 1).tolist(), n]
 
 
