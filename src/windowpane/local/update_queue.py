@@ -21,13 +21,12 @@ from windowpane.core.arrays import Floats, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import Load, changed, wanted
 from windowpane.core.upstream.memory import Usage
+from windowpane.core.upstream.recency import Looks
 from windowpane.core.upstream.staleness import mean_of
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
 from windowpane.values.errors import BadQuery, QueueClosed
 from windowpane.values.freshness import SWITCH, Policy
-
-_MANY = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class UpdateQueue:
         self._held: Ints = np.empty(0, np.int64)
         self._got_at = 0.0
         self._closed = False
-        self._forget, self._look_at, self._many = forget, began + forget, _MANY
+        self._forget, self._looks = forget, Looks(forget, began)
 
     def __len__(self) -> int:
         """How many tuples wait."""
@@ -246,18 +245,17 @@ class UpdateQueue:
             return self._waiting.take(taken.ids, taken.rows if self._queue.policy.keeps_all else None)
 
     def _forget_idle(self, now: float) -> None:
-        """Forget keys that were idle for long; looked for now and then, and whenever keys have doubled."""
-        if now < self._look_at and self._queue.keys < self._many:
+        """Forget keys that were idle for long."""
+        if not self._looks.due(self._queue.keys, now):
             return
         idle = self._queue.idle(now - self._forget)
         idle[self._held] = False
-        if np.count_nonzero(idle) * 4 >= len(idle) > 0:
+        if self._looks.pays(idle, now):
             self._queue.keep(~idle, now)
             live = np.zeros(len(self._waiting), np.bool_)  # it may know more keys: those of a put that failed
             live[: len(idle)] = ~idle
             self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
             self._held = (np.cumsum(live) - 1)[self._held]
-        self._look_at, self._many = now + self._forget / 4, max(2 * self._queue.keys, _MANY)
 
     def _deliver(self) -> None:
         held, self._held = self._held, np.empty(0, np.int64)

@@ -22,6 +22,7 @@ from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import changed, wanted
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
+from windowpane.core.upstream.recency import Looks
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Pace, mean_cost
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
@@ -32,8 +33,8 @@ from windowpane.values.freshness import SWITCH, Policy
 Clock = Callable[[], float]
 _GUESS, _SHORTEST = 0.001, 1e-9
 """Seconds that a row takes before anything is known of it, and that a call takes at least."""
-_FORGET, _MANY = 3600.0, 4096
-"""Seconds after which an idle key may be forgotten, and how many keys are worth it."""
+_FORGET = 3600.0
+"""Seconds after which an idle key may be forgotten."""
 
 
 @dataclass
@@ -51,8 +52,7 @@ class Fresh:
     """A key that is not known may have had results up to here: it was forgotten."""
     pace: Pace = field(default_factory=Pace)
     touched: Touched = field(default_factory=Touched)
-    looked: int = 0
-    look_at: float = -np.inf
+    looks: Looks = field(default_factory=lambda: Looks(_FORGET, -np.inf))
 
     def __post_init__(self) -> None:
         kinds = dict(self.types)
@@ -113,18 +113,17 @@ class Fresh:
 
     def _forget_idle(self, queue: AnyQueue, now: float, bound: int) -> None:
         """Forget keys without a row for an hour, if no older one may come."""
-        if queue.keys < max(2 * self.looked, _MANY) and now < self.look_at:
+        if not self.looks.due(queue.keys, now):
             return
         idle = queue.idle(now - _FORGET)
         idle &= self.newest[: len(idle)] < bound
-        if np.count_nonzero(idle) * 4 >= len(idle) > 0:
+        if self.looks.pays(idle, now):
             live = np.ones(len(self.index), np.bool_)
             live[: len(idle)] = ~idle
             queue.keep(~idle, now)
             self.floor = max(self.floor, int(self.newest[~live].max()))
             self.index.compact(live)
             self.newest, self.touched.all = self.newest[live], True
-        self.looked, self.look_at = queue.keys, now + _FORGET / 4
 
     def _changed(self, queue: AnyQueue, policy: Policy) -> AnyQueue:
         """The queue under another policy, with what waits."""

@@ -14,6 +14,26 @@ _PART = 0.25
 """Keys are renumbered only when at least this part of them is forgotten, so that it hardly costs."""
 
 
+class Looks:
+    """When to look for keys to forget, and whether it pays: now and then, and whenever keys have doubled."""
+
+    __slots__ = ("_at", "_forget", "_many")
+
+    def __init__(self, forget: float, began: float) -> None:
+        self._forget, self._at, self._many = forget, began + forget, _MANY
+
+    def due(self, count: int, now: float) -> bool:
+        """Whether it is time to look, where so many keys are known."""
+        return now >= self._at or count >= self._many
+
+    def pays(self, gone: Bools, now: float) -> bool:
+        """Whether so many of all keys are gone that the others are worth a new number; a look is noted."""
+        count = np.count_nonzero(gone)
+        enough = count >= max(_PART * len(gone), 1.0)
+        self._at, self._many = now + 0.25 * self._forget, max(2 * (len(gone) - count * enough), _MANY)
+        return enough
+
+
 class Recency:
     """When each key had its last tuple, in seconds; keys are dense ids.
 
@@ -21,13 +41,13 @@ class Recency:
     no key is forgotten for it alone.
     """
 
-    __slots__ = ("_forget", "_look_at", "_many", "_now", "_seen", "_told")
+    __slots__ = ("_forget", "_looks", "_now", "_seen", "_told")
 
     def __init__(self, forget: float) -> None:
         if not forget > 0.0:
             raise BadQuery(f"forget={forget!r}, but keys must be known for some time. Give seconds above 0.")
-        self._forget, self._look_at, self._many = float(forget), float(forget), _MANY
-        self._now = 0.0
+        self._forget, self._now = float(forget), 0.0
+        self._looks = Looks(self._forget, self._now)
         self._told: float | None = None
         self._seen: Floats = np.empty(0)
 
@@ -45,21 +65,14 @@ class Recency:
         self._seen[ids] = self._now
 
     def gone(self, idle: Bools) -> Bools | None:
-        """Which of the keys that are idle had no tuple for `forget` seconds; None where few have not.
-
-        They are looked for now and then, and whenever keys have doubled.
-        """
-        if not self.due(len(idle)):
-            return None
-        self._look_at, self._many = self._now + 0.25 * self._forget, max(2 * len(idle), _MANY)
+        """Which of the keys that are idle had no tuple for `forget` seconds; None where few have not."""
         found: Bools = idle & (self._seen[: len(idle)] < self._now - self._forget)
-        return found if np.count_nonzero(found) >= max(_PART * len(idle), 1.0) else None
+        return found if self._looks.pays(found, self._now) else None
 
     def due(self, count: int) -> bool:
         """Whether it is time to look for keys to forget."""
-        return self._now >= self._look_at or count >= self._many
+        return self._looks.due(count, self._now)
 
     def keep(self, live: Bools) -> None:
         """Forget the other keys and number these anew, in order."""
         self._seen = self._seen[: len(live)][live]
-        self._many = max(2 * len(self._seen), _MANY)
