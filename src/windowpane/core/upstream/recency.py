@@ -28,9 +28,10 @@ class Looks:
 
     def pays(self, gone: Bools, now: float) -> bool:
         """Whether so many of all keys are gone that the others are worth a new number; a look is noted."""
-        count = np.count_nonzero(gone)
+        count = int(np.count_nonzero(gone))
         enough = count >= max(_PART * len(gone), 1.0)
-        self._at, self._many = now + 0.25 * self._forget, max(2 * (len(gone) - count * enough), _MANY)
+        left = len(gone) - count if enough else len(gone)
+        self._at, self._many = now + 0.25 * self._forget, max(2 * left, _MANY)
         return enough
 
 
