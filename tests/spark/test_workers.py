@@ -5,6 +5,7 @@ import time
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pytest
 
 import windowpane as wp
 from tests.spark.harness import build, events, local, rows, run, streaming, write_files
@@ -54,9 +55,9 @@ def test_a_query_runs_on_spark_where_numba_is_missing(spark, tmp_path):
     assert all(found)
 
 
-def test_row_30_the_time_zone_of_the_processes_changes_no_answer(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_row_30_the_time_zone_of_the_processes_changes_no_answer(spark, tmp_path, monkeypatch, zone):
     """The variable TZ, of the driver and of the workers; windows over days, which zones would move."""
-    zone = "America/New_York"
     table = events(n=400)
     days = pa.array(table["ts"].cast(pa.int64()).to_numpy() * 3_000 % (400 * 86_400_000_000))
     table = table.set_column(0, "ts", days.cast(pa.timestamp("us", "UTC")).sort())

@@ -29,6 +29,8 @@ from windowpane.values.errors import BadQuery
 COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
 _SPARKS = "_spark_metadata"
+_SAME = {"timeZone": "UTC"}
+"""Texts are the same whatever the time zone of the session, unless the options name one."""
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Compressed texts that can be looked into."""
 
@@ -83,7 +85,7 @@ class Publisher:
         with self._aside(owner) as aside:
             record = self._claimed(owner, aside)
             staged, target = aside / f"{COLUMN}={number}", self.path / f"{COLUMN}={number}"
-            writer = frame.write.format(self.format).options(**self.options).mode("overwrite")
+            writer = frame.write.format(self.format).options(**_SAME | dict(self.options)).mode("overwrite")
             writer = writer.partitionBy(*self.partition_by) if self.partition_by else writer
             writer.save(str(staged))  # also for a repeat: it is this that brings the state forward
             if target.exists() and self.replace:
