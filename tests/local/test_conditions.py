@@ -146,6 +146,11 @@ def test_rows_that_a_condition_drops_are_not_counted_and_not_looked_at():
         assert (counts.input, counts.kept, counts.late, counts.rejected) == (3, 2, 1, 0)
 
 
+def test_rows_for_which_a_condition_is_null_are_dropped():
+    runner = stream_of().where(V > 0).window(WINDOW).agg(wp.count()).start()
+    assert runner.push(rows([1, 2], [None, 1])).counts.input == 1
+
+
 def test_a_push_of_which_no_row_is_left_is_a_step_without_answers():
     runner = asked(derived()).start()
     for nothing in (rows([1, 99], [-1, -1]), rows([], [])):
