@@ -42,12 +42,15 @@ class Gate:
     """Judges the rows of a stream in arrival order; holds the stream's clock, and ids if rows have them."""
 
     def __init__(self, stream: Stream) -> None:
+        _need_runnable(stream)
         self.stream = stream
         self.clock = Clock(stream.policy, stream.max_ahead, stream.lateness)
         self.ids = Ids(stream.ids) if stream.ids else None
         policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
         # kept, because making an empty table costs as much as folding ten thousand rows
         self._schema = pa.schema(list(stream.types))
+        self._given = stream.types if stream.derivation is None else stream.derivation.types
+        self._given_schema = pa.schema(list(self._given))
         self.no_rejects = rejects_table(self._schema, [])
         self.no_late = self._schema.empty_table()
         self._melded = policy if isinstance(policy, Melded) else None
@@ -106,9 +109,12 @@ class Gate:
         return bound if bound == NEVER else bound - self.stream.lateness
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The stream's columns in order; a missing or retyped column is an error, an added one left out."""
+        """The columns that rows are given with, in order.
+
+        A missing or retyped column is an error, an added one left out.
+        """
         names = batch.schema.names
-        for name, kind in self.stream.types:
+        for name, kind in self._given:
             if name not in names:
                 raise unknown_column(name, "the batch", names)
             if names.count(name) > 1:
@@ -118,10 +124,15 @@ class Gate:
                 raise wrong_type(
                     name, found, f"{kind}, as in the first batch,", "Cast the column before it is pushed."
                 )
-        if batch.schema.equals(self._schema):
+        if batch.schema.equals(self._given_schema):
             return batch
-        wanted = batch.select(list(self.stream.columns))
-        return wanted if wanted.schema.equals(self._schema) else wanted.cast(self._schema)
+        wanted = batch.select(self._given_schema.names)
+        return wanted if wanted.schema.equals(self._given_schema) else wanted.cast(self._given_schema)
+
+    def derived(self, fitting: pa.RecordBatch) -> pa.RecordBatch:
+        """The stream's rows of those that fit: after its conditions, with its computed columns."""
+        derivation = self.stream.derivation
+        return fitting if derivation is None else derivation.rows(fitting, self._schema, self.stream.name)
 
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
         """Sort rows into kept, late, rejected and duplicates; the clock moves on."""
@@ -209,6 +220,17 @@ class Gate:
                 f"source {unknown!r} in column {self._melded.source!r} is not among the listed sources."
             )
         return ids
+
+
+def _need_runnable(stream: Stream) -> None:
+    """Fail where rows would pass by conditions and computed columns that are texts for Spark."""
+    if stream.derived and stream.derivation is None:
+        column, text = stream.derived[0]
+        what = f"column {column!r} from {text!r}" if column else f"the condition {text!r}"
+        raise BadQuery(
+            f"only Spark can run {what} of {stream.name!r}, and rows that are pushed here would pass it by. "
+            "Use .to_spark(), or build the stream from a schema and pyarrow.compute expressions."
+        )
 
 
 def _same_values(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -59,31 +59,33 @@ class Runner:
         self._check_open()
         if now is not None:
             now = _clock(now)
-        steps: list[Step] = []
+        steps: list[tuple[int, Step]] = []
         try:
             for whole in _wholes(data):
                 self._take(whole, now, steps)
         except BaseException as error:
-            taken = sum(step.counts.input for step in steps)
+            taken = sum(given for given, _ in steps)
             if taken:
                 error.add_note(
                     f"{taken:,} rows of this push were taken in before it failed: push those after them. "
                     "Their answers come with the next step."
                 )
-            self._held += steps
+            self._held += [step for _, step in steps]
             raise
-        return self._delivered(self._joined(steps))
+        return self._delivered(self._joined([step for _, step in steps]))
 
-    def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
+    def _take(self, whole: object, now: int | None, steps: list[tuple[int, Step]]) -> None:
         """Take a table or batch in, piece by piece: all of it, or nothing and an error."""
         with self._or_nothing():
-            steps += [self._push(piece, now) for piece in self._pieces(whole)]
+            steps += [(given, self._push(piece, now)) for given, piece in self._pieces(whole)]
 
-    def _pieces(self, whole: object) -> Iterator[pa.RecordBatch]:
+    def _pieces(self, whole: object) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The stream's rows, and how many were given for them: a condition may have dropped some."""
         for batch in to_batches(whole):
             fitting = self.gate.fit(batch)
             for low in range(0, max(fitting.num_rows, 1), _MOST_ROWS):
-                yield fitting.slice(low, _MOST_ROWS)
+                given = fitting.slice(low, _MOST_ROWS)
+                yield given.num_rows, self.gate.derived(given)
 
     def punctuate(self, bound: int | datetime | date) -> Step:
         """Promise that no later row is below `bound`."""

@@ -180,11 +180,11 @@ class SpillRunner(QueryRunner):
                 "query.resume(...), or start anew."
             )
 
-    def _take(self, whole: object, now: int | None, steps: list[Step]) -> None:
+    def _take(self, whole: object, now: int | None, steps: list[tuple[int, Step]]) -> None:
         """Take a table or batch in, each piece all or nothing: rows that went into sums do not come out."""
         self._keep_to_budget()
-        for piece in self._pieces(whole):
-            steps.append(self._push(piece, now))
+        for given, piece in self._pieces(whole):
+            steps.append((given, self._push(piece, now)))
             # after the answers are noted: those of rows that are in sums must not be lost
             self._keep_to_budget()
 

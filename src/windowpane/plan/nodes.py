@@ -10,6 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from windowpane.core.derivation import Derivation, Step
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.errors import BadAggregate, BadQuery, unknown_column, wrong_type
 from windowpane.values.punctuation import Delay, External, Heartbeat, Melded, Policy
@@ -25,8 +26,9 @@ class Stream:
     """A progressing stream: its columns, the measure it progresses on, and its punctuation.
 
     `derived` says how rows and columns come from the source: texts of computed columns by their name, and of
-    conditions with no name. They run before anything here does, but state depends on them. Rows with a null
-    in a `required` column are rejected; of rows that are equal in the columns `ids` one is taken in.
+    conditions with no name. They run before anything here does, but state depends on them. In this process
+    `derivation` runs them; where there is none, Spark does. Rows with a null in a `required` column are
+    rejected; of rows that are equal in the columns `ids` one is taken in.
     """
 
     types: tuple[tuple[str, pa.DataType], ...]
@@ -40,6 +42,7 @@ class Stream:
     derived: tuple[tuple[str, str], ...] = ()
     required: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    derivation: Derivation | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,13 +61,18 @@ class Stream:
                 raise unknown_column(column, self.name, self.columns)
 
     def where(self, condition: str) -> Stream:
-        """The stream of the rows that fulfil a condition, which runs elsewhere."""
+        """The stream of the rows that fulfil a condition, by its text."""
         return replace(self, derived=(*self.derived, ("", self._whole(condition))))
 
     def computing(self, columns: Mapping[str, str]) -> Stream:
-        """The stream with columns computed elsewhere from these texts."""
+        """The stream with columns that are computed, by these texts."""
         whole = [(name, self._whole(text)) for name, text in columns.items()]
         return replace(self, derived=(*(pair for pair in self.derived if pair[0] not in columns), *whole))
+
+    def through(self, step: Step) -> Stream:
+        """The stream whose rows go through one more step in this process."""
+        derivation, types = (self.derivation or Derivation(self.types)).then(step)
+        return replace(self, types=types, derivation=derivation)
 
     def _whole(self, text: str) -> str:
         """A text with those of the computed columns that it names."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from windowpane.core.aggregates import bind
 from windowpane.core.columns import to_batches, without_views
+from windowpane.core.derivation import text_of
 from windowpane.core.results import flat_schema
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
 from windowpane.planner.compile import compile_plan
@@ -167,7 +168,8 @@ class StreamBuilder:
     def where(self, condition: Any) -> StreamBuilder:
         """Only the rows that fulfil a condition; they are dropped before anything looks at them.
 
-        On Spark a SQL text or a Column, which Catalyst runs; in this process a `pyarrow.compute` expression.
+        On Spark a SQL text or a Column, which Catalyst runs; in this process a `pyarrow.compute` expression,
+        which all rows go through, those of a source and those that are pushed by hand.
         """
         if self.source.foreign is not None:
             filtered = Source(None, self.source.foreign.where(condition))
@@ -177,38 +179,37 @@ class StreamBuilder:
             raise BadQuery(
                 f"where({condition!r}): in this process give an expression: pyarrow.compute.field('x') > 0."
             )
-        source = self._plain_source()
-        return replace(self, source=Source(batch.filter(condition) for batch in source))
+        return replace(self, node=self.node.where(text_of(condition)).through(condition))
 
     def select(self, *columns: str, **computed: Any) -> StreamBuilder:
         """These columns, and computed ones by name; time, keys, ties, ids and required ones must be among.
 
         On Spark a computed column is a SQL text or a Column, which Catalyst runs; in this process it is a
-        `pyarrow.compute` expression.
+        `pyarrow.compute` expression. Rows that are pushed by hand have the columns from before.
         """
         if self.source.foreign is not None:
             frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
-            source = Source(None, frame)
             made = self.node.computing({name: _sql(expression) for name, expression in computed.items()})
+            node = replace(made, types=tuple((f.name, f.type) for f in without_views(schema)))
+            selected = StreamBuilder(node, Source(None, frame))
         else:
-            made = self.node
             self._need_rows("select")
-            for name, expression in computed.items():
-                if not isinstance(expression, pc.Expression):
-                    raise BadQuery(
-                        f"select({name}={expression!r}): in this process give an expression: "
-                        "pyarrow.compute.field('x') * 2."
-                    )
-            self.node.require(*columns)
-            wanted = {**{name: pc.field(name) for name in columns}, **computed}
-            none = pa.schema(list(self.node.types)).empty_table()
-            schema = _projected(none, wanted).schema
-            batches = self._plain_source()
-            source = Source(b for batch in batches for b in _projected(batch, wanted).to_batches())
-        node = replace(made, types=tuple((f.name, f.type) for f in without_views(schema)))
-        check(Plan(node, ()))
-        check_types(node)
-        return StreamBuilder(node, source)
+            selected = replace(self, node=self._selected(columns, computed))
+        check(Plan(selected.node, ()))
+        check_types(selected.node)
+        return selected
+
+    def _selected(self, columns: tuple[str, ...], computed: dict[str, Any]) -> Stream:
+        """The stream of these columns, and computed ones, in this process."""
+        for name, expression in computed.items():
+            if not isinstance(expression, pc.Expression):
+                raise BadQuery(
+                    f"select({name}={expression!r}): in this process give an expression: "
+                    "pyarrow.compute.field('x') * 2."
+                )
+        self.node.require(*columns)
+        made = self.node.computing({name: text_of(expression) for name, expression in computed.items()})
+        return made.through(tuple(({name: pc.field(name) for name in columns} | computed).items()))
 
     def _need_rows(self, what: str) -> None:
         """Fail where the rows are answers that Spark gives: they never are a frame of their own."""
@@ -217,14 +218,6 @@ class StreamBuilder:
                 f"{what}() cannot be put between two queries on Spark. Put it before the first query, or on "
                 "the answers of the second."
             )
-
-    def _plain_source(self) -> Iterator[pa.RecordBatch]:
-        """The batches, read when the run reads them."""
-
-        def lazily() -> Iterator[pa.RecordBatch]:
-            yield from self.source.take()
-
-        return lazily()
 
     def latest(
         self, key: str | Iterable[str] | None = None, *, policy: str = "freshest", budget: Duration = "1 s"
@@ -268,15 +261,6 @@ class StreamBuilder:
 def _sql(expression: object) -> str:
     """A SQL text, or a Column as Spark shows it, without the numbers that it gives to columns."""
     return expression if isinstance(expression, str) else re.sub(r"#\d+L?", "", str(expression))
-
-
-def _projected(rows: pa.RecordBatch | pa.Table, wanted: dict[str, pc.Expression]) -> pa.Table:
-    """Columns computed from a batch."""
-    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    # loads pandas, which takes a second and 46 MB: only where it is used
-    from pyarrow.dataset import dataset  # noqa: PLC0415
-
-    return dataset(table).to_table(columns=wanted)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
 from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
 from windowpane.spark.run import bucket_labels, by_place, named, schema_of
+from windowpane.spark.schemas import spark_schema
 from windowpane.spark.seen import Seen, far_apart, watch_of
 from windowpane.spark.stored import QUEUES
 from windowpane.spark.worker import settled
@@ -213,8 +214,8 @@ def latest_to_spark(
     schemas: dict[str, StructType] = {}
     for spec in specs:
         stale = staleness_schema(spec, KeyIndex(spec.keys, [stream.type(name) for name in spec.keys]))
-        schemas[spec.name] = session.createDataFrame(spec.schema.empty_table()).schema
-        schemas[f"{spec.name} staleness"] = session.createDataFrame(stale.empty_table()).schema
+        schemas[spec.name] = spark_schema(session, spec.schema)
+        schemas[f"{spec.name} staleness"] = spark_schema(session, stale)
     if not frame.isStreaming:
         return Outputs(packed.groupBy("bucket").applyInPandas(_whole(stream, specs), _DDL), schemas)
     packed = packed.union(by_clock(session, labels))

@@ -33,6 +33,7 @@ from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
 from windowpane.spark.plain import Plain, plain, plain_type
 from windowpane.spark.processor import processor
+from windowpane.spark.schemas import spark_schema
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.spill import SpillProgram
 from windowpane.spark.stored import WINDOWS, Program
@@ -133,7 +134,7 @@ def to_spark(
     wanted = Wanted(buckets, control, memory, what == ANSWERS, strays)
     name = query.node.name if what == ANSWERS else what
     arrow = _arrow_schemas(query.plan, strays)[name]
-    schema = _spark_schema(_session_of(query.source), arrow)
+    schema = spark_schema(_session_of(query.source), arrow)
     simple = plain(name, arrow)
     if simple is None:
         return output(tagged_frame(query.plan, query.source, wanted), name, schema)
@@ -158,7 +159,7 @@ def all_to_spark(
             raise BadQuery(f"a query has the name of the output {query.name!r}. Name it anew.")
     frame = tagged_frame(plan, source, Wanted(buckets, control, memory, strays=strays))
     schemas = _arrow_schemas(plan, strays)
-    return Outputs(frame, {name: _spark_schema(frame.sparkSession, kind) for name, kind in schemas.items()})
+    return Outputs(frame, {name: spark_schema(frame.sparkSession, kind) for name, kind in schemas.items()})
 
 
 def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
@@ -256,10 +257,6 @@ def _arrow_schemas(plan: Plan, strays: Sequence[str]) -> dict[str, pa.Schema]:
     other = {LATE: rows, REJECTS: rows.append(pa.field("reason", pa.string()))}
     arrow = {name: schema for part in parts_of(plan) for name, schema in part.operator().schemas().items()}
     return arrow | {name: other[name] for name in strays}
-
-
-def _spark_schema(session: SparkSession, schema: pa.Schema) -> StructType:
-    return session.createDataFrame(schema.empty_table()).schema
 
 
 _labels: dict[int, tuple[int, ...]] = {}
