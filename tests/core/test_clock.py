@@ -123,12 +123,33 @@ def test_every_split_of_a_stream_gives_the_verdicts_of_the_definition(policy, ro
         assert stored.snapshot() == clock.snapshot()
 
 
+def start_of(first, ahead):
+    """The largest time of those around the middle one, which are reached from it in steps of `ahead`."""
+    data = [t for t, marks, _ in first if not marks]
+    times = sorted(data if data and len(first) > 2 else [t for t, _, _ in first])
+    found = times[(len(times) - 1) // 2]
+    for t in times:
+        found = t if found < t <= found + ahead else found
+    return found
+
+
+@given(ROWS, st.integers(0, 20))
+def test_the_only_one_of_the_first_tuples_that_has_a_place_is_to_wait(first, ahead):
+    start = start_of(first, ahead)
+    near = [i for i, (t, _, _) in enumerate(first) if t <= start]
+    clock, (time, marker, _) = Clock(delay(3), max_ahead=ahead), arrays_of(first)
+    assert clock.begin(time, marker) == (near[0] if len(near) == 1 else None)
+    for bound in (start - ahead - 1, start - ahead):
+        other = Clock(delay(3), max_ahead=ahead)
+        other.punctuate(bound)
+        alone = len(near) == 1 and bound < start - ahead
+        assert other.begin(time, marker) == (near[0] if alone else None)
+
+
 @given(SINGLE, ROWS, ROWS, st.lists(st.integers(0, 60), max_size=5), st.integers(0, 20), st.booleans())
 def test_tuples_too_far_ahead_are_told_apart_whatever_the_batches(policy, first, rows, cuts, ahead, meld):
     clock = Clock(melded("s", policy) if meld else policy, max_ahead=ahead)
-    data = [t for t, marks, _ in first if not marks] or [t for t, _, _ in first]
-    anchor = sorted(data)[(len(data) - 1) // 2]
-    reference = Reference(policy, 0, ahead, anchor, meld, 0 if meld else 1)
+    reference = Reference(policy, 0, ahead, start_of(first, ahead), meld, 0 if meld else 1)
     for batch in [first, *batches_of(rows, cuts)]:
         high = clock.high
         codes = [reference.take(*row) for row in batch]
@@ -153,6 +174,16 @@ def test_one_absurd_first_row_does_not_poison_the_stream():
         assert codes[1:] == [0, 0, 0]
         assert clock.high == 105
         assert clock.admit(np.array([200, 90])).codes.tolist() == [0, 1]
+
+
+@given(st.lists(TIMES, min_size=1, max_size=30), st.integers(0, 20), st.randoms(use_true_random=False))
+def test_where_a_stream_begins_depends_on_the_first_times_alone(times, ahead, rng):
+    mixed = rng.sample(times, len(times))
+    codes = []
+    for order in (times, mixed):
+        clock = Clock(manual(), max_ahead=ahead)
+        codes.append(sorted(zip(order, clock.admit(np.array(order)).codes.tolist(), strict=True)))
+    assert codes[0] == codes[1]
 
 
 def test_a_bound_by_hand_never_moves_back_and_makes_earlier_tuples_late():

@@ -73,6 +73,12 @@ class Pump:
         (bound,) = {bucket.progress.bound for bucket in self.buckets.values()}
         return bound
 
+    @property
+    def waits(self):
+        """Whether the first row waits, which all buckets know alike."""
+        (waits,) = {"first" in bucket.header() for bucket in self.buckets.values()}
+        return waits
+
     def _bucket(self, label):
         if self.restart:
             old, fresh = self.buckets[label], Bucket(self.work)

@@ -160,6 +160,33 @@ def test_rows_26_and_27_absurd_and_ancient_times(spark, tmp_path):
     assert sum(answers["count"].to_pylist()) == 4
 
 
+@pytest.mark.parametrize("memory", [None, "8 MB"])
+def test_row_26_the_first_micro_batch_has_but_one_row_and_it_is_absurd(spark, tmp_path, memory):
+    times = micros(2024, 1, 1) + np.arange(3_000) * SECOND
+    times[0] = micros(2262, 1, 1)
+    table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "seq": np.arange(3_000)})
+
+    def query(source):
+        return wp.stream(source, time="ts", delay="10 s").window(wp.tumbling("1 min")).agg(wp.count())
+
+    write_files(tmp_path / "in", table.slice(0, 1), files=1)
+    how = {"control": tmp_path / "control", "memory": memory}
+    outputs = wp.to_spark(query(streaming(spark, tmp_path / "in")), late=True, rejects=True, **how)
+    answers = []
+    for i, some in enumerate((None, table.slice(1, 1), table.slice(2))):
+        if some is not None:
+            pq.write_table(some, tmp_path / "in" / f"more {i}.parquet")
+        found, counts, _ = run_outputs(outputs, tmp_path / "checkpoint")  # each goes on from the last one
+        answers.append(found["query"])
+        rejects = found["rejects"].select(["seq", "reason"]).to_pylist()
+        assert rejects == ([{"seq": 0, "reason": "too far ahead"}] if i == 1 else [])
+        expected = [(0, 0, 0), (0, 0, 1), (2_999, 0, 0)][i]
+        assert (counts["kept"], counts["late"], counts["too_far_ahead"]) == expected
+    finish(tmp_path / "control")
+    answers.append(run_outputs(outputs, tmp_path / "checkpoint")[0]["query"])
+    assert in_micros(pa.concat_tables(answers)) == in_micros(query(table.slice(1)).run().table)
+
+
 def test_row_32_the_end_of_a_bounded_run_closes_every_window_of_every_kind(spark, tmp_path):
     table = events()
     write_files(tmp_path / "in", table, files=2)

@@ -104,13 +104,16 @@ def test_row_26_one_row_from_the_far_future(year, place, batches, tasks):
     assert sum(pump.table()["count"].to_pylist()) == 99_999
 
 
-def test_row_26_a_first_micro_batch_of_one_absurd_row_begins_the_stream_anew():
-    """Nothing tells that it is absurd, so the rows that come after it are late: counted, and an output."""
-    times = [micros(9999, 1, 1), *(micros(2024, 1, 1) + i * SECOND for i in range(9))]
-    table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC"))})
-    pump = pushed(table, wp.tumbling("1 hour"), wp.count(), batches=10, time="ts", delay="10 s")
-    assert pump.counts == Counts(kept=1, late=9)
-    assert pump.table("late").num_rows == 9
+@pytest.mark.parametrize("place", range(10))
+def test_row_26_micro_batches_of_one_row_one_of_which_is_absurd(place):
+    times = [micros(2024, 1, 1) + i * SECOND for i in range(9)]
+    times.insert(place, micros(9999, 1, 1))
+    table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "seq": range(10)})
+    pump = pushed(table, wp.tumbling("1 hour"), wp.count(), batches=10, time="ts", delay="10 s", restart=True)
+    assert pump.counts == Counts(kept=9, too_far_ahead=1)
+    rejects = pump.table("rejects").select(["seq", "reason"])
+    assert rejects.to_pylist() == [{"seq": place, "reason": "too far ahead"}]
+    assert pump.table()["count"].to_pylist() == [9]
 
 
 def test_row_27_times_before_1970_and_in_year_1_get_their_windows():

@@ -109,9 +109,10 @@ def _queue(rows: pa.Table) -> None:
 
 def _as_on_spark(query: Any, rows: pa.Table) -> None:
     """What tasks and buckets do, without Spark between them."""
-    from windowpane.spark.bucket import Bucket, Received, Work
+    from windowpane.spark.bucket import Bucket, Work
     from windowpane.spark.pack import Packer
     from windowpane.spark.parts import parts_of
+    from windowpane.spark.received import Received
     from windowpane.spark.seen import watch_of
 
     parts = parts_of(query.plan)

@@ -1,20 +1,21 @@
 """The clock of a stream: its punctuation, moved by every tuple, and the verdict on every tuple.
 
 The verdict on a tuple depends on the tuples before it alone, never on batch boundaries, with one exception:
-before any tuple, "too far ahead" is measured from the median of the first batch, and never from less than
-that later, so that one absurd first row, too early or too late, cannot poison the stream.
+before any tuple, "too far ahead" is measured from where the first batch begins (see `beginning`), and never
+from less than that later, so that one absurd first row, too early or too late, cannot poison the stream. A
+first tuple that is alone says nothing: who holds the rows asks `begin`, and lets it wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from windowpane.core.arrays import ALWAYS, NEVER, Bools, Ints
+from windowpane.core.beginning import first_tuples
 from windowpane.core.columns import TIME_LIMIT
 from windowpane.core.kernels.clock import (
     ACTIVE,
@@ -37,32 +38,11 @@ from windowpane.core.kernels.clock import (
     none_late,
     scan,
 )
+from windowpane.core.verdict import Verdict
 from windowpane.values.errors import BadQuery, BadState
 from windowpane.values.punctuation import LONGEST, Delay, Heartbeat, Melded, Policy, Slack
 
 _NO_MARKER: Bools = np.zeros(0, np.bool_)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a batch: a code per tuple, and the bound after it.
-
-    Codes: 0 kept, 1 late, 2 too far ahead, 3 marker. `low` and `high` are the smallest and largest kept time
-    of the batch (ALWAYS and NEVER if none); `in_order` says that kept times never fall and start at or
-    above the largest kept before. `counts` has the rows of each code.
-    """
-
-    codes: Codes
-    counts: tuple[int, int, int, int]
-    in_order: bool
-    low: int
-    high: int
-    bound: int
-
-    @property
-    def all_kept(self) -> bool:
-        """Whether every tuple of the batch was kept."""
-        return self.counts[KEPT] == len(self.codes)
 
 
 class Clock:
@@ -104,6 +84,34 @@ class Clock:
         """The largest kept time so far; NEVER if there is none."""
         return int(self._clock[HIGH])
 
+    @property
+    def begun(self) -> bool:
+        """Whether it is known what "too far ahead" is measured from, or there is no limit."""
+        return bool(self._rule[3] < 0 or self._clock[ANCHOR] != NEVER or self._clock[HIGH] != NEVER)
+
+    def begin(self, time: Ints, marker: Bools | None = None) -> int | None:
+        """Find where the stream begins by its first tuples, before they are admitted.
+
+        Gives the place of the only tuple that is not too far ahead, if there is but one and it is not near
+        the bound either: nothing tells yet whether it is absurd. It is to wait, and to come again, before
+        the next tuples; with them `begin` is asked once more.
+        """
+        if len(time) == 0:
+            return None
+        marks = np.zeros(len(time), np.bool_) if marker is None else marker
+        start, alone = first_tuples(time[~marks], time[marks], int(self._rule[3]))
+        self._clock[ANCHOR] = start
+        return int(time.argmin()) if alone and not self.near(start, self.bound) else None
+
+    def near(self, time: int, bound: int) -> bool:
+        """Whether a time is not too far ahead of a bound."""
+        return bound != NEVER and time <= bound + int(self._rule[3])
+
+    def told(self, now: int) -> None:
+        """Note the caller's clock where none is noted: a lull can have begun then, and not before."""
+        self._since = now if self._since == NEVER else self._since
+        self._last[self._last == NEVER] = now
+
     def admit(
         self, time: Ints, marker: Bools | None = None, source: Ints | None = None, now: int | None = None
     ) -> Verdict:
@@ -117,7 +125,8 @@ class Clock:
             return Verdict(codes, (0, 0, 0, 0), in_order=True, low=ALWAYS, high=NEVER, bound=self.bound)
         if marker is not None and not bool(marker.any()):
             marker = None
-        self._anchor(time, marker)
+        if not self.begun:
+            self.begin(time, marker)
         plain = marker is None and not self._melded
         verdict = self._at_once(time) if plain else None
         if verdict is None:
@@ -138,8 +147,7 @@ class Clock:
         if self._beat is None:
             return self.bound
         status, last = self._sources[S_STATUS], self._last
-        self._since = now if self._since == NEVER else self._since
-        last[last == NEVER] = now
+        self.told(now)
         status[(status == ACTIVE) & (now - last >= self._beat.idle)] = IDLE
         active = self._sources[S_BOUND][status == ACTIVE]
         if len(active):
@@ -191,13 +199,6 @@ class Clock:
         sources[S_COUNT], sources[S_STATUS] = 0, status
         width = int(self._rule[1]) if self._rule[0] == SLACK else 0
         return sources, np.full((n, max(width, 1)), NEVER), np.full(n, NEVER)
-
-    def _anchor(self, time: Ints, marker: Bools | None) -> None:
-        if self._rule[3] < 0 or self._clock[ANCHOR] != NEVER or self._clock[HIGH] != NEVER:
-            return
-        data = time if marker is None or bool(marker.all()) else time[~marker]
-        middle = (len(data) - 1) // 2  # of two, the lower: the upper may be the absurd one
-        self._clock[ANCHOR] = np.partition(data, middle)[middle]
 
     def _at_once(self, time: Ints) -> Verdict | None:
         """The verdict if all tuples are surely kept; None if a closer look is needed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader, Writer
 from windowpane.core.required import first_null, null_in
 from windowpane.core.snapshot import read_keys
+from windowpane.local.first import First, read_first
 from windowpane.local.results import Counts
 from windowpane.plan.nodes import Stream
 from windowpane.values.errors import BadQuery, unknown_column, wrong_type
@@ -38,14 +39,27 @@ class Admitted:
     counts: Counts
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a stream stands, to go back to."""
+
+    clock: Clock
+    ids: Mark | None
+    first: First | None
+
+
 class Gate:
-    """Judges the rows of a stream in arrival order; holds the stream's clock, and ids if rows have them."""
+    """Judges the rows of a stream in arrival order; holds the stream's clock, and ids if rows have them.
+
+    It also holds the first row as long as it is alone: nothing tells yet whether its time is absurd.
+    """
 
     def __init__(self, stream: Stream) -> None:
         _need_runnable(stream)
         self.stream = stream
         self.clock = Clock(stream.policy, stream.max_ahead, stream.lateness)
         self.ids = Ids(stream.ids) if stream.ids else None
+        self.first: First | None = None
         policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
         # kept, because making an empty table costs as much as folding ten thousand rows
         self._schema = pa.schema(list(stream.types))
@@ -71,7 +85,8 @@ class Gate:
         if self.ids is not None:
             self.ids.write(Writer("ids", blocks, parts))
         digests = {name: blocks.digests[name] for names in parts.values() for name in names}
-        return {"clock": self.clock.snapshot(), "parts": parts, "digests": digests}
+        held = {} if self.first is None else {"first": self.first.to_json()}
+        return {"clock": self.clock.snapshot(), "parts": parts, "digests": digests, **held}
 
     def restore(self, state: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from a snapshot of a gate of the same stream."""
@@ -81,16 +96,17 @@ class Gate:
             self._sources = read_keys(index.names, index.types, Reader("sources", blocks, state))
         if self.ids is not None:
             self.ids.read(Reader("ids", blocks, state), self._below)
+        self.first = read_first(state["first"]) if "first" in state else None
 
-    def mark(self) -> tuple[Clock, Mark | None]:
+    def mark(self) -> Place:
         """Where the stream stands, to go back to."""
-        return self.clock.copy(), None if self.ids is None else self.ids.mark
+        return Place(self.clock.copy(), None if self.ids is None else self.ids.mark, self.first)
 
-    def rewind(self, mark: tuple[Clock, Mark | None]) -> None:
+    def rewind(self, mark: Place) -> None:
         """Go back."""
-        self.clock, ids = mark
-        if self.ids is not None and ids is not None:
-            self.ids.rewind(ids)
+        self.clock, self.first = mark.clock, mark.first
+        if self.ids is not None and mark.ids is not None:
+            self.ids.rewind(mark.ids)
 
     def forget(self) -> None:
         """Forget the ids of rows that the bound passed."""
@@ -136,6 +152,44 @@ class Gate:
 
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
         """Sort rows into kept, late, rejected and duplicates; the clock moves on."""
+        if self.first is not None or not self.clock.begun:
+            batch = self._begin(batch, now)
+        return self._judged(batch, now)
+
+    def moved(self, move: Callable[[Clock], int]) -> Admitted | None:
+        """Move the bound by hand or by the caller's clock; gives the first row if it is placed by that."""
+        admitted = None
+        if self.first is not None and self.clock.near(self.first.time, move(self.clock.copy())):
+            # it came before, so that it is judged before: it is not late by this
+            first, self.first = self.first, None
+            admitted = self._judged(first.row, first.now)
+        move(self.clock)
+        self.forget()
+        return admitted
+
+    def _begin(self, batch: pa.RecordBatch, now: int | None) -> pa.RecordBatch:
+        """The rows to be judged now: with the first one, which waited, or without one that is to wait."""
+        held, self.first = self.first, None
+        if held is not None:
+            batch = pa.concat_batches([held.row, batch])
+        time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
+        placed = _placed(len(time), valid, bad, self._lacks(batch))
+        at = np.arange(len(time)) if placed is None else np.nonzero(placed)[0]
+        marker = self._markers(batch)
+        lone = self.clock.begin(time[at], None if marker is None else marker[at])
+        if lone is None:
+            return batch
+        place = int(at[lone])
+        row = batch.slice(place, 1)
+        self._source_ids(row)  # one that is not listed is an error of the push that brought it
+        if held is not None and place == 0:
+            now = held.now
+        elif now is not None:
+            self.clock.told(now)
+        self.first = First(row, int(time[place]), now)
+        return batch.filter(pa.array(np.arange(len(time)) != place))
+
+    def _judged(self, batch: pa.RecordBatch, now: int | None) -> Admitted:
         time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
         lacks = self._lacks(batch)
         placed = _placed(len(time), valid, bad, lacks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER
 from windowpane.core.blocks import FORMAT
+from windowpane.core.clock import Clock
 from windowpane.core.columns import to_batches
 from windowpane.core.emission import Moment
 from windowpane.core.results import Lowering
 from windowpane.explain import explain_plan
-from windowpane.local.admission import Gate
+from windowpane.local.admission import Admitted, Gate
 from windowpane.local.results import Counts, Step
 from windowpane.local.snapshot import Snapshot, check_format
 from windowpane.plan.fingerprint import fingerprint, need_same
@@ -92,25 +93,20 @@ class Runner:
         self._check_open()
         measure = _as_measure(bound, self.plan.stream.time)
         with self._or_nothing():
-            before = self.gate.clock.bound
-            self.gate.clock.punctuate(measure)
-            return self._delivered(self._advance(before))
+            return self._delivered(self._moved(lambda clock: clock.punctuate(measure)))
 
     def tick(self, now: int) -> Step:
         """Tell the caller's clock, in microseconds, so that heartbeats can move the punctuation."""
         self._check_open()
+        now = _clock(now)
         with self._or_nothing():
-            before = self.gate.clock.bound
-            self.gate.clock.tick(_clock(now))
-            return self._delivered(self._advance(before))
+            return self._delivered(self._moved(lambda clock: clock.tick(now)))
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out."""
         self._check_open()
         with self._or_nothing():
-            before = self.gate.clock.bound
-            self.gate.clock.end()
-            step = self._delivered(self._advance(before))
+            step = self._delivered(self._moved(lambda clock: clock.end()))
         self.closed = True
         return step
 
@@ -199,7 +195,15 @@ class Runner:
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
         before = self.gate.clock.bound
-        admitted = self.gate.admit(batch, now)
+        return self._taken(self.gate.admit(batch, now), before)
+
+    def _moved(self, move: Callable[[Clock], int]) -> Step:
+        """Move the bound; the first row, which may have waited, can have its place by that."""
+        before = self.gate.clock.bound
+        admitted = self.gate.moved(move)
+        return self._advance(before) if admitted is None else self._taken(admitted, before)
+
+    def _taken(self, admitted: Admitted, before: int) -> Step:
         tables = self.operator.step(
             admitted.kept, admitted.time, self._moment(before), rising=admitted.rising
         )
@@ -234,7 +238,6 @@ class Runner:
     def _advance(self, before: int) -> Step:
         empty = self._schema.empty_table().to_batches() or [_empty(self._schema)]
         tables = self.operator.step(empty[0], np.empty(0, np.int64), self._moment(before))
-        self.gate.forget()
         return Step(self._tables(tables), self.gate.no_late, self.gate.no_rejects, Counts())
 
     def _moment(self, before: int) -> Moment:

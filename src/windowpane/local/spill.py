@@ -20,6 +20,7 @@ from windowpane.core.spill.medium import SET_ASIDE, FileMedium, IoCounts
 from windowpane.core.spill.operator import SpillOperator
 from windowpane.core.spill.state import FORMAT, read_operator, write_operator
 from windowpane.core.spill.store import BlockStore
+from windowpane.local.admission import Admitted
 from windowpane.local.results import Counts, Step
 from windowpane.local.runner import QueryRunner
 from windowpane.local.snapshot import Snapshot
@@ -190,9 +191,10 @@ class SpillRunner(QueryRunner):
 
     def _push(self, batch: pa.RecordBatch, now: int | None) -> Step:
         with self._or_nothing():
-            before = self.gate.clock.bound
-            admitted = self.gate.admit(batch, now)
-            tables = self._step(admitted.kept, admitted.time, before, rising=admitted.rising)
+            return super()._push(batch, now)
+
+    def _taken(self, admitted: Admitted, before: int) -> Step:
+        tables = self._step(admitted.kept, admitted.time, before, rising=admitted.rising)
         self.counts += admitted.counts
         return Step(self._tables(tables), admitted.late, admitted.rejects, admitted.counts)
 

@@ -6,7 +6,7 @@ This is the whole of a processor but for Spark: the state comes and goes as name
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,12 @@ from windowpane.core.partials.counts import plain
 from windowpane.core.required import first_null, null_in
 from windowpane.core.rows import Rows
 from windowpane.plan.nodes import Stream
-from windowpane.spark.envelope import SEEN, read_batches, tagged
+from windowpane.spark.envelope import read_batches, tagged
 from windowpane.spark.fold import read_slices
 from windowpane.spark.parts import Part
 from windowpane.spark.plain import Plain
 from windowpane.spark.progress import Progress
+from windowpane.spark.received import Beginning, Due, Received
 from windowpane.spark.seen import Seen, flagged
 from windowpane.values.punctuation import marker_of
 
@@ -52,23 +53,6 @@ class Counts:
         """Count the other's rows too."""
         for name, rows in asdict(other).items():
             setattr(self, name, getattr(self, name) + rows)
-
-
-@dataclass
-class Received:
-    """What came for a bucket in one micro-batch: payloads by part, and what tasks saw."""
-
-    payloads: dict[int, list[bytes]] = field(default_factory=dict)
-    seen: list[Seen] = field(default_factory=list)
-
-    def add(self, parts: Iterable[int], payloads: Iterable[bytes]) -> Received:
-        """Take envelopes in."""
-        for part, payload in zip(parts, payloads, strict=True):
-            if part == SEEN:
-                self.seen.append(Seen.from_bytes(payload))
-            else:
-                self.payloads.setdefault(int(part), []).append(payload)
-        return self
 
 
 @dataclass(frozen=True)
@@ -112,6 +96,7 @@ class Bucket:
         self.ids = [Ids(self.stream.ids) for _ in self.parts] if self.stream.ids else []
         self._written: dict[str, Any] = {}
         self.progress = Progress(self.stream)
+        self.beginning = Beginning(self.progress)
 
     def attach(self, pages: Any) -> None:
         """All state is held."""
@@ -119,6 +104,7 @@ class Bucket:
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state."""
         self.progress.restore(header["progress"])
+        self.beginning.restore(header)
         for i, operator in enumerate(self.operators):
             operator.restore(_Prefixed(f"{i}:", blocks))
         for i, (part, ids) in enumerate(zip(self.parts, self.ids, strict=False)):
@@ -126,7 +112,8 @@ class Bucket:
 
     def header(self) -> dict[str, object]:
         """What is stored beside the blocks."""
-        return {"progress": self.progress.to_json(), **({"ids": self._written} if self.ids else {})}
+        ids = {"ids": self._written} if self.ids else {}
+        return {"progress": self.progress.to_json(), **self.beginning.to_json(), **ids}
 
     def blocks(self) -> Blocks:
         """The state of all parts, each block with the number of its part before its name."""
@@ -154,9 +141,21 @@ class Bucket:
 
     def step(self, received: Received, *, end: bool = False) -> tuple[dict[str, list[pa.Table]], Counts]:
         """Take a micro-batch in; `end` closes every window. Gives the tables of each output, and counts."""
-        seen = Seen.merged(received.seen)
+        tables: dict[str, list[pa.Table]] = {}
+        counts = Counts()
+        *waited, last = self.beginning.due(received, end=end)
+        for due in (*waited, last):
+            # one that waited closes no window, and what is provisional comes once in a micro-batch
+            found, counted = self._step(due, end=end and due is last, early=due is last)
+            counts.add(counted)
+            for name, some in found.items():
+                tables.setdefault(name, []).extend(some)
+        return tables, counts
+
+    def _step(self, due: Due, *, end: bool, early: bool) -> tuple[dict[str, list[pa.Table]], Counts]:
+        received = due.received
         before = self.progress.bound
-        limit = self.progress.take(seen)
+        limit = self.progress.take(Seen.merged(received.seen), due.start)
         bound = int(ALWAYS) if end else self.progress.bound
         counts = unsent(received.seen, limit)
         # Where slices are sent, a row is late by the slices of its part: here, if any part leaves it out.
@@ -165,8 +164,8 @@ class Bucket:
         )
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
-            early = any(query.emit == "update" for query in part.plan.queries)
-            moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
+            wanted = early and any(query.emit == "update" for query in part.plan.queries)
+            moment = Moment(before, bound, self.stream.lateness, wanted, self.progress.high)
             found = Sorted(received.payloads.get(i, []), part, before, limit)
             ids = self.ids[i] if self.ids else None
             tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment, ids)

@@ -21,12 +21,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.core.arrays import ALWAYS, Ints
+from windowpane.core.beginning import far_apart
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.plan.nodes import Plan, Stream
 from windowpane.query import RUNTIMES, LatestQuery
-from windowpane.spark.bucket import Received, unsent
+from windowpane.spark.bucket import unsent
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
 from windowpane.spark.fresh import Fresh
@@ -36,9 +37,10 @@ from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
 from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
+from windowpane.spark.received import Received
 from windowpane.spark.run import bucket_labels, by_place, named, schema_of
 from windowpane.spark.schemas import spark_schema
-from windowpane.spark.seen import Seen, far_apart, watch_of
+from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.stored import QUEUES
 from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState

@@ -6,12 +6,14 @@ the one that the in-process clock has after the same rows in order of time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER
+from windowpane.core.beginning import beginning
 from windowpane.core.clock import Clock
 from windowpane.plan.nodes import Stream
 from windowpane.spark.seen import Run, Seen, source_names
@@ -25,7 +27,7 @@ class Progress:
     def __init__(self, stream: Stream) -> None:
         # The clock is only asked for bounds: what is late or too far ahead is found by the bucket.
         self._clock = Clock(stream.policy, None, LONGEST)
-        self._max_ahead = stream.max_ahead
+        self._max_ahead, self._lateness = stream.max_ahead, stream.lateness
         self._anchor = NEVER
         self._sources: dict[str, int] = {}
         policy = stream.policy.policy if isinstance(stream.policy, Heartbeat) else stream.policy
@@ -45,15 +47,44 @@ class Progress:
         """The largest time that has a place, of all buckets; NEVER if there is none."""
         return self._clock.high
 
-    def take(self, seen: Seen) -> int:
-        """Move on; gives the smallest time that is too far ahead in this micro-batch (ALWAYS: none is)."""
-        runs = sorted(seen.runs, key=_smallest)
-        limit = self._limit(runs, seen.marked)
-        kept = [run for run in runs if run[1] < limit]
+    @property
+    def begun(self) -> bool:
+        """Whether it is known where the stream begins, or there is no limit to how far ahead a row may be."""
+        return self._max_ahead is None or self._anchor != NEVER
+
+    @property
+    def start(self) -> int:
+        """Where the stream begins, as far as that is known."""
+        return self._anchor
+
+    def begin(self, runs: list[Run], marked: list[Run]) -> tuple[int, bool]:
+        """Where the stream begins by its first rows, and whether only one has a place; see `first_tuples`."""
+        both = [*runs, *marked]
+        several = sum(rows for _, _, _, rows in both) > 2
+        low, top, rows = np.array([run[1:] for run in (runs if runs and several else both)], np.int64).T
+        start = beginning(low, top, rows, self._max_ahead or 0)
+        return start, sum(rows for _, _, top, rows in both if top <= start) == 1
+
+    def nears(self, time: int, seen: Seen) -> bool:
+        """Whether a time is not too far ahead of the bound, which may come by hand or from the clock."""
+        clock = self._clock.copy()
+        bound = clock.bound if seen.bound is None else clock.punctuate(seen.bound)
+        bound = bound if seen.now is None else clock.tick(seen.now)
+        return bound != NEVER and time <= bound + (self._max_ahead or 0)
+
+    def take(self, seen: Seen, start: int | None = None) -> int:
+        """Move on; gives the smallest time that is too far ahead in this micro-batch (ALWAYS: none is).
+
+        `start` is where the stream begins; if it is not given, the rows tell, though it be one alone. Rows
+        that are late by the bound of the micro-batches before do not move it, as in one process.
+        """
+        if start is not None:
+            self._anchor = start
+        limit = self._limit(seen.runs, seen.marked)
         if seen.tops:
             points = [(time, source) for source, times in seen.tops for time in times if time < limit]
         else:
-            points = [(time, run[0]) for run in kept for time in run[1:3]]
+            points = [(time, run[0]) for run in seen.runs if run[1] < limit for time in run[1:3]]
         self._admit(sorted(points), markers=False)
         marks = [(top, source) for source, low, top, _ in seen.marked if low < limit]
         self._admit(sorted(marks), markers=True)
@@ -68,9 +99,8 @@ class Progress:
         all_ = sorted([*runs, *marked], key=_smallest)
         if self._max_ahead is None or not all_:
             return int(ALWAYS)
-        if self._anchor == NEVER:
-            # markers tell where the stream begins only where there is nothing else
-            self._anchor = _beginning(runs or all_, self._max_ahead)
+        if not self.begun:
+            self._anchor = self.begin(runs, marked)[0]
         reach = max(self._anchor, self._clock.high, self.bound)
         for _, low, top, _ in all_:
             if low > reach + self._max_ahead:
@@ -83,11 +113,19 @@ class Progress:
             return
         times = np.array([time for time, _ in points], np.int64)
         sources = np.array([self._source(name) for _, name in points], np.int64) if self._melded else None
+        if not markers and self.bound != NEVER:
+            counts = times >= self.bound - self._lateness
+            times, sources = times[counts], None if sources is None else sources[counts]
         self._clock.admit(times, np.ones(len(times), np.bool_) if markers else None, sources)
 
+    def need_listed(self, names: Iterable[str]) -> None:
+        """An error if one of the sources is not among those that the policy lists, if it does."""
+        for name in names:
+            if self._listed and name not in self._sources:
+                raise BadQuery(f"source {name!r} is not among the listed sources {', '.join(self._sources)}.")
+
     def _source(self, name: str) -> int:
-        if self._listed and name not in self._sources:
-            raise BadQuery(f"source {name!r} is not among the listed sources {', '.join(self._sources)}.")
+        self.need_listed([name])
         return self._sources.setdefault(name, len(self._sources))
 
     def to_json(self) -> dict[str, Any]:
@@ -102,15 +140,3 @@ class Progress:
 
 def _smallest(run: Run) -> int:
     return run[1]
-
-
-def _beginning(runs: list[Run], ahead: int) -> int:
-    """The smallest time of the rows around the middle one, however tasks cut them into runs."""
-    lows, tops, rows = [runs[0][1]], [runs[0][2]], [0]
-    for _, low, top, some in runs:
-        if low > tops[-1] + ahead:
-            lows, tops, rows = [*lows, low], [*tops, top], [*rows, 0]
-        tops[-1] = max(tops[-1], top)
-        rows[-1] += some
-    upto = np.cumsum(rows)
-    return lows[int(np.searchsorted(upto, (upto[-1] + 1) // 2))]

@@ -17,7 +17,7 @@ from windowpane.core.results import flattened
 from windowpane.plan.fingerprint import fingerprint, need_same
 from windowpane.plan.nodes import Plan
 from windowpane.query import RUNTIMES, Query, Source, together
-from windowpane.spark.bucket import LATE, REJECTS, Bucket, Received, Work
+from windowpane.spark.bucket import LATE, REJECTS, Bucket, Work
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.envelope import ENVELOPE_DDL, read_batches
 from windowpane.spark.outputs import (
@@ -33,6 +33,7 @@ from windowpane.spark.pack import Packer, Reader
 from windowpane.spark.parts import columns_of, one_part, parts_of
 from windowpane.spark.plain import Plain, plain, plain_type
 from windowpane.spark.processor import processor
+from windowpane.spark.received import Received
 from windowpane.spark.schemas import spark_schema
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.spill import SpillProgram

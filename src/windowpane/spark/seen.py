@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.arrays import Bools, Ints
+from windowpane.core.beginning import far_apart
 from windowpane.core.columns import read_column, read_time
 from windowpane.core.required import first_null
 from windowpane.plan.nodes import Stream
@@ -149,11 +150,6 @@ class Watch:
             return [""], np.zeros(batch.num_rows, np.int64)
         column = source_names(batch.column(self.source)).dictionary_encode()
         return column.dictionary.to_pylist(), column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def far_apart(rising: Ints, max_ahead: int) -> Bools:
-    """Between which neighbours of rising times a new run begins; the distance of two times may pass int64."""
-    return np.asarray(np.diff(rising).view(np.uint64) > np.uint64(max_ahead))
 
 
 def flagged(batch: pa.RecordBatch, marker: str | None) -> Bools:

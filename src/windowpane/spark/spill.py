@@ -38,8 +38,9 @@ from windowpane.planner.spill import (
     share_budget,
     spans_of,
 )
-from windowpane.spark.bucket import Received, Sorted, Work, sort_strays, unsent
+from windowpane.spark.bucket import Counts, Sorted, Work, sort_strays, unsent
 from windowpane.spark.progress import Progress
+from windowpane.spark.received import Beginning, Due, Received
 from windowpane.spark.seen import Seen
 from windowpane.spark.stored import SPILLED
 from windowpane.values.sizes import Budget
@@ -126,6 +127,7 @@ class SpillBucket:
         self._operator: SpillOperator | None = None
         self._choice: SpillChoice | None = None
         self._progress = Progress(self._plan.stream)
+        self._beginning = Beginning(self._progress)
         self._media: list[StateMedium] = []
         self._pages: Any = None
         self._stores: list[dict[str, Any]] = []
@@ -144,13 +146,21 @@ class SpillBucket:
 
     def answer(self, received: Received) -> pd.DataFrame:
         """Take a micro-batch in; its outputs as a tagged frame, with notes on rows, state and bound."""
-        seen = Seen.merged(received.seen)
-        before = self._progress.bound
-        limit = self._progress.take(seen)
+        tables: dict[str, list[pa.Table]] = {}
+        counts = Counts()
+        for due in self._beginning.due(received):
+            for name, some in self._step(due, counts).items():
+                tables.setdefault(name, []).extend(some)
+        bound, high = self._progress.bound, self._progress.high
+        return self._work.given(tables, counts, state_bytes=self.nbytes, bound=bound, high=high)
+
+    def _step(self, due: Due, counts: Counts) -> dict[str, list[pa.Table]]:
+        received, before = due.received, self._progress.bound
+        limit = self._progress.take(Seen.merged(received.seen), due.start)
         bound = self._progress.bound
-        counts = unsent(received.seen, limit)
         arrived = Sorted(received.payloads.get(0, []), self._part, before, limit)
         batch, time = arrived.rows()
+        counts.add(unsent(received.seen, limit))
         counts.add(arrived.counts)
         if self._operator is None and len(time):
             self._operator = self._start(batch, time)
@@ -163,8 +173,7 @@ class SpillBucket:
             stream, strays = self._work.stream, received.payloads.get(1, [])
             cutoff = self._part.cutoff(before)
             tables |= sort_strays(stream, self._work.strays, strays, cutoff, limit)[0]
-        high = self._progress.high
-        return self._work.given(tables, counts, state_bytes=self.nbytes, bound=bound, high=high)
+        return tables
 
     def blocks(self) -> Blocks:
         """Sums, keys and waiting tuples; blocks of the stores go to their places."""
@@ -180,6 +189,7 @@ class SpillBucket:
         choice = None if self._choice is None else asdict(self._choice)
         return {
             "progress": self._progress.to_json(),
+            **self._beginning.to_json(),
             "stores": self._stores,
             "technique": choice,
             "block_bytes": self._block_bytes,
@@ -188,6 +198,7 @@ class SpillBucket:
     def restore(self, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
         """Go on from stored state; only the oldest and the newest blocks are read."""
         self._progress.restore(header["progress"])
+        self._beginning.restore(header)
         if header["technique"] is None:
             return
         self._choice = SpillChoice(**header["technique"])

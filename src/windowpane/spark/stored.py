@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from windowpane.core.lane_blocks import Blocks
-from windowpane.spark.bucket import Received
+from windowpane.spark.received import Received
 from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
 
