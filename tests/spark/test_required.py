@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windowpane as wp
@@ -80,6 +80,13 @@ row = st.tuples(
 )
 
 
+# a lone row does not wait where markers are near it
+@example(
+    found=[(0, "a", None, None, False), *[(1, "a", None, None, True)] * 2],
+    required=set(),
+    kind="sessions",
+    tasks=1,
+)
 @given(
     found=st.lists(row, min_size=1, max_size=25),
     required=st.sets(st.sampled_from(["user", "v"])),

@@ -41,4 +41,4 @@ def first_tuples(data: Ints, markers: Ints, max_ahead: int) -> tuple[int, bool]:
         start = int(told.max())
     else:
         start = beginning(told, told, np.ones(len(told), np.int64), max_ahead)
-    return start, int(np.count_nonzero(both <= start)) == 1
+    return start, int(np.count_nonzero(both <= start + max_ahead)) == 1

@@ -62,8 +62,9 @@ class Progress:
         both = [*runs, *marked]
         several = sum(rows for _, _, _, rows in both) > 2
         low, top, rows = np.array([run[1:] for run in (runs if runs and several else both)], np.int64).T
-        start = beginning(low, top, rows, self._max_ahead or 0)
-        return start, sum(rows for _, _, top, rows in both if top <= start) == 1
+        ahead = self._max_ahead or 0
+        start = beginning(low, top, rows, ahead)
+        return start, sum(rows for _, low, _, rows in both if low <= start + ahead) == 1
 
     def nears(self, time: int, seen: Seen) -> bool:
         """Whether a time is not too far ahead of the bound, which may come by hand or from the clock."""
