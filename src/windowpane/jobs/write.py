@@ -11,6 +11,7 @@ from windowpane.jobs.database import Upsert, postgresql, sqlite
 from windowpane.jobs.ends import DATABASES, FILES
 from windowpane.jobs.fields import located
 from windowpane.jobs.files import Publisher
+from windowpane.jobs.footers import Footers
 from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
 from windowpane.jobs.show import table_text
 from windowpane.spark import schema_of
@@ -42,8 +43,8 @@ class _Owner:
         return self._id
 
 
-def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
-    """Start a streaming query that writes the answers."""
+def start(job: Job, spec: QuerySpec, answers: Any, files: Footers | None) -> Any:
+    """Start a streaming query that writes the answers; files are looked at before a micro-batch counts."""
     sink = spec.sink
     writer = shaped(spec, observed(answers)).writeStream.queryName(spec.name).outputMode("append")
     writer = writer.trigger(**_trigger(job.trigger))
@@ -52,7 +53,13 @@ def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
     each = each_batch(spec, answers)
     if each is not None:
         owner = _Owner()
-        return owner.named(writer.foreachBatch(lambda frame, number: each(frame, number, owner.id())).start())
+
+        def write(frame: Any, number: int) -> None:
+            if files is not None:
+                files.check()
+            each(frame, number, owner.id())
+
+        return owner.named(writer.foreachBatch(write).start())
     writer = writer.format(sink.format).options(**_options(sink))
     return (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).start()
 
@@ -72,6 +79,12 @@ def write_once(spec: QuerySpec, answers: Any) -> None:
     else:
         writer = frame.write.format(sink.format).options(**_options(sink)).mode("append")
         (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).save()
+
+
+def ours(sink: Sink) -> bool:
+    """Whether micro-batches pass through a function of ours, and not through a sink of Spark's."""
+    local = sink.path is not None and local_path(sink.path) is not None
+    return sink.format in {*DATABASES, "console"} or (sink.format in FILES and local)
 
 
 def each_batch(spec: QuerySpec, answers: Any) -> EachBatch | None:
