@@ -78,17 +78,22 @@ def wholes(job: Job, frame: Any) -> list[tuple[QuerySpec, Outputs]]:
     """Each query of a batch job over its rows with its outputs, which hold the counts of them too."""
     found = []
     for spec, query in zip(job.queries, queries(job, frame), strict=True):
-        make = partial(wp.to_spark, query)
+        make = partial(wp.to_spark, query, **_wanted(spec))
         found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
     return found
 
 
+def _wanted(spec: QuerySpec) -> dict[str, bool]:
+    return dict.fromkeys(spec.strays, True)
+
+
 def answers(job: Job, frame: Any) -> list[tuple[QuerySpec, Any]]:
-    """Each query over the rows of a source with the DataFrame of its answers."""
+    """Each query over the rows of a source with the DataFrame of its answers, or with all its outputs."""
     if job.streaming:
         frame = observed_input(frame, job.stream["time"])
     found = []
     for spec, query in zip(job.queries, queries(job, frame), strict=True):
-        make = partial(query.to_spark, control=job.control(spec), memory=job.memory)
+        run = partial(wp.to_spark, query, **_wanted(spec)) if spec.strays else query.to_spark
+        make = partial(run, control=job.control(spec), memory=job.memory)
         found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
     return found

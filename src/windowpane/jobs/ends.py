@@ -12,7 +12,7 @@ from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, choice, text_of
 from windowpane.jobs.job import Malformed, Sink, Source
 from windowpane.values.errors import BadQuery
-from windowpane.values.paths import SCHEME
+from windowpane.values.paths import SCHEME, local_path
 
 FILES = ("parquet", "csv", "json", "orc")
 DATABASES = ("sqlite", "postgresql")
@@ -81,6 +81,12 @@ def _existing(node: Node, folder: Path) -> str:
 def resolved(path: str, folder: Path) -> str:
     """A path as Spark takes it: relative ones start from the job file's folder."""
     return path if SCHEME.match(path) else str(folder.resolve() / path)
+
+
+def ours(sink: Sink) -> bool:
+    """Whether micro-batches pass through a function of ours, and not through a sink of Spark's."""
+    local = sink.path is not None and local_path(sink.path) is not None
+    return sink.format in {*DATABASES, "console"} or (sink.format in FILES and local)
 
 
 def need_free(names: Sequence[str], *taken: str) -> None:

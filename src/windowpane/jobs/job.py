@@ -56,6 +56,8 @@ class QuerySpec:
     emit: Emit
     sink: Sink
     node: Node = field(compare=False, repr=False)
+    strays: Mapping[str, Sink] = field(default_factory=dict)
+    """Where late rows and rejects go, by the name of the output."""
 
 
 @dataclass(frozen=True)

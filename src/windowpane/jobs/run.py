@@ -13,11 +13,14 @@ from typing import Any
 from windowpane.jobs.build import answers, source_of, sparks, wholes
 from windowpane.jobs.database import database_errors
 from windowpane.jobs.document import BadJob
+from windowpane.jobs.ends import ours
 from windowpane.jobs.footers import Footers
 from windowpane.jobs.job import Job, QuerySpec
+from windowpane.jobs.several import write_strays
 from windowpane.jobs.show import Progress, progress_of_all
+from windowpane.jobs.start import Beside, start
 from windowpane.jobs.watch import Watch
-from windowpane.jobs.write import ours, start, write_once
+from windowpane.jobs.write import write_once
 from windowpane.spark import finish
 from windowpane.spark.outputs import Outputs, counts_in
 from windowpane.spark.session import ERRORS, reason
@@ -90,6 +93,7 @@ def _batch(built: list[tuple[QuerySpec, Outputs]], stop: threading.Event, report
         tagged = outputs.frame.persist()  # one pass gives both; a sink that keeps answers needs it on
         counts = counts_in(tagged)
         write_once(spec, outputs.split(tagged)[spec.name])
+        write_strays(spec, outputs, tagged)
         done.append(progress_of_all(spec.name, counts))
         report(done)
     return FINISHED
@@ -103,7 +107,7 @@ def _stream(
     *,
     files: Footers | None,
 ) -> int:
-    unseen = None if all(ours(spec.sink) for spec, _ in built) else files
+    unseen = None if all(spec.strays or ours(spec.sink) for spec, _ in built) else files
     running: list[_Running] = []
     try:
         for spec, frame in built:
@@ -140,10 +144,11 @@ class _Running:
 
     def __init__(self, job: Job, spec: QuerySpec, frame: Any, files: Footers | None) -> None:
         self._job, self._control = job, job.control(spec)
-        self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame, files))
+        beside = Beside(files)
+        self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame, beside))
         self._starts = 1
         self.query = self._start()
-        self.watch = Watch(self.query)
+        self.watch = Watch(self.query, beside.told)
 
     def drain(self) -> None:
         """End the stream, so that every window comes out."""
