@@ -10,7 +10,6 @@ import pytest
 from tests.jobs.published import published
 from windowpane.jobs import BadJob, load
 from windowpane.jobs.build import queries, read
-from windowpane.jobs.job import Source
 from windowpane.jobs.run import FINISHED, JobFailed, run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -98,7 +97,7 @@ def test_a_csv_file_with_another_heading_stops_the_job_and_is_named(spark, tmp_p
 def test_a_job_may_stop_at_what_is_malformed_or_keep_it(spark, tmp_path, form):
     row = {"json": json.dumps(GOOD | {"v": "many"}), "csv": "1,a,many,0.5"}[form]
     told = {
-        "json": r"a\.json.* the field name 'v' and the value many",
+        "json": r"a\.json: a record cannot be read as the schema says: .*many",
         "csv": r'a\.csv.*input string: "many"',
     }
     strict = job_of(tmp_path, form, {"a": lines(row)}, "malformed: fail")
@@ -111,27 +110,11 @@ def test_a_job_may_stop_at_what_is_malformed_or_keep_it(spark, tmp_path, form):
     assert totals(tmp_path) == [("a", 1, None)] * 2
 
 
-def test_values_of_a_topic_that_do_not_fit_the_schema_are_marked(spark):
-    from windowpane.jobs.rows import RECORD, parsed
-
-    source = Source("kafka", schema="ts bigint, k string")
-    texts = [json.dumps(GOOD), '{"ts": "x", "k": "b"}', "no JSON", None]
-    frame = spark.createDataFrame([(text, 5) for text in texts], "value string, offset bigint")
-    schema = spark.createDataFrame([], f"{source.schema}, {RECORD} string").schema
-    found = [tuple(row) for row in parsed(frame, source, schema).collect()]
-    assert found == [
-        (1, "a", None, 5),
-        (None, "b", texts[1], 5),
-        (None, None, texts[2], 5),
-        (None,) * 3 + (5,),
-    ]
-
-
 @pytest.mark.parametrize(
     ("stream", "kept"), [("", [("a", 1, 1)]), (", null_keys: keep", [("a", 1, 1), (None, 1, 2)])]
 )
 def test_rows_of_a_file_without_the_key_are_rejected_unless_null_keys_are_kept(spark, tmp_path, stream, kept):
-    job = job_of(tmp_path, "parquet", {}, stream=stream, end=STREAM)
+    job = job_of(tmp_path, "parquet", {}, "malformed: keep", stream=stream, end=STREAM)
     pq.write_table(pa.table({"ts": [1], "k": ["a"], "v": [1]}), tmp_path / "in" / "a.parquet")
     pq.write_table(pa.table({"ts": [2], "v": [2]}), tmp_path / "in" / "b.parquet")
     pq.write_table(pa.table({"ts": [99], "k": ["b"], "v": [2]}), tmp_path / "in" / "c.parquet")
@@ -162,12 +145,14 @@ sink: {format: console}
     ("line", "told"),
     [
         ("malformed: drop", "'drop' is none of the choices. There are: reject, fail, keep."),
-        ("malformed: fail", "only rows that are read from texts can be malformed"),
+        ("malformed: reject", "the rows of a parquet file that lacks a column cannot be told apart. Write"),
+        ("malformed: fail", "only what is read from texts or files can be malformed: .* not avro. Remove"),
     ],
 )
 def test_what_cannot_be_done_with_malformed_rows_is_told(tmp_path, line, told):
+    form = {"reject": "parquet", "fail": "avro"}.get(line.split()[1], "json")
     with pytest.raises(BadJob, match=rf"job\.yaml:5: source\.malformed: {told}"):
-        job_of(tmp_path, "parquet" if "fail" in line else "json", {}, line)
+        job_of(tmp_path, form, {}, line)
     text = JOB.format(form="json", more="", stream=", null_keys: drop", end=ONCE)
     (tmp_path / "job.yaml").write_text(text, "utf-8")
     with pytest.raises(BadJob, match=r"job\.yaml:6: stream\.null_keys: 'drop' is none"):

@@ -383,7 +383,6 @@ def test_a_job_runs_its_queries_within_its_memory(tmp_path, monkeypatch, window,
     (tmp_path / "job.yaml").write_text(MEMORY.format(window=window, memory="64 MB"), "utf-8")
     job = load(tmp_path / "job.yaml")
     monkeypatch.setitem(RUNTIMES, "to_spark", to_spark)
-    monkeypatch.setattr(build, "read", lambda *_: None)
     monkeypatch.setattr(build, "observed_input", lambda *_: None)
     made = build.queries(job, schema=schema)
     monkeypatch.setattr(build, "queries", lambda *_: made)

@@ -9,6 +9,7 @@ import pytest
 from tests.jobs.published import published
 from tests.spark.harness import build, events, rows, write_files
 from windowpane.jobs import BadJob, load
+from windowpane.jobs.rows import Opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -159,6 +160,7 @@ def test_a_query_whose_worker_was_slow_to_start_is_started_again(tmp_path, monke
     job = load(tmp_path / "job.yaml")
     left = [Slow(RuntimeError(words)), Slow(RuntimeError(words)), Slow(None)]
     monkeypatch.setattr(running, "start", lambda *_: left.pop(0))
+    monkeypatch.setattr(running, "source_of", lambda *_: Opened(None))
     monkeypatch.setattr(running, "answers", lambda *_: [(job.queries[0], None)])
     if starts == 1:
         with pytest.raises(running.JobFailed, match="query 'files': oh no"):
@@ -185,6 +187,7 @@ def test_a_sink_of_a_batch_job_that_fails_is_told_in_a_line(tmp_path, monkeypatc
     (tmp_path / "in").mkdir()
     (tmp_path / "job.yaml").write_text(JOB.replace("checkpoint: state", "trigger: batch"), "utf-8")
     job = load(tmp_path / "job.yaml")
+    monkeypatch.setattr(running, "source_of", lambda *_: Opened(None))
     monkeypatch.setattr(running, "wholes", lambda *_: [(job.queries[0], None)])
     monkeypatch.setattr(running, "_batch", fail)
     with pytest.raises(running.JobFailed, match=re.escape(told)) as failed:

@@ -88,8 +88,8 @@ def test_a_job_between_topics_that_is_killed_gives_every_answer(tmp_path, broker
     expected = sorted([*rows(runner.push(table).tables["query"]), *rows(runner.close().tables["query"])])
     job, jars = tmp_path / "job.yaml", kafka("connector")
 
-    def write(trigger):
-        job.write_text(JOB.format(server=broker, jars=jars, trigger=trigger), "utf-8")
+    def write(trigger, more=""):
+        job.write_text(JOB.format(server=broker, jars=jars, trigger=trigger) + more, "utf-8")
 
     def batches():
         return len(list((tmp_path / "state" / "to_files" / "commits").glob("[0-9]*")))
@@ -100,7 +100,7 @@ def test_a_job_between_topics_that_is_killed_gives_every_answer(tmp_path, broker
         program.wait_for(lambda: batches() >= 1)
         program.kill()  # the next micro-batch is under way
     produce(broker, table.slice(1200))
-    write("drain")
+    write("drain", "rejects: {format: json, path: rejects}\n")  # the topic is now written in batches
     with Program(job) as program:
         assert program.end() == 0, program.log.read_text()
 
@@ -108,3 +108,7 @@ def test_a_job_between_topics_that_is_killed_gives_every_answer(tmp_path, broker
     assert sorted(set(answers)) == expected  # the topic may hold twice the micro-batch that was cut off
     assert rows(published(tmp_path / "out")) == expected
     assert re.search("late=0  bad=[24] ", program.log.read_text())  # no JSON, no time; in a half or in both
+    for name in ("to_kafka", "to_files"):
+        rejects = published(tmp_path / "rejects" / name, "json").to_pylist()
+        found = {(row["_record"], row["reason"]) for row in rejects}
+        assert found == {('{"k": "a"}', "null time"), ("no JSON", "null time")}

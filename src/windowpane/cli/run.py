@@ -140,7 +140,7 @@ def _look(job: Job, session: Any, file: Path, *, explain: bool) -> int:
         for query in queries(job, read(job, session)):
             typer.echo(query.explain(), nl=False)
     else:
-        answers(job, session)
+        answers(job, read(job, session))
         typer.echo(f"{file}: the job is sound")
     return 0
 

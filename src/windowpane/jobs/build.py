@@ -13,16 +13,22 @@ from windowpane.core.required import WELL_FORMED
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import located
 from windowpane.jobs.job import Job, QuerySpec, Source
-from windowpane.jobs.rows import rows_of
+from windowpane.jobs.rows import Opened, opened
 from windowpane.plan.nodes import Stream
 from windowpane.query import Query
 from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import ERRORS, observed_input, reason
 
 
+def source_of(job: Job, session: Any) -> Opened:
+    """The source, with its rows as a DataFrame, streaming unless the trigger is `batch`."""
+    found: Opened = sparks(job.section("source"), lambda: opened(job, session))
+    return found
+
+
 def read(job: Job, session: Any) -> Any:
-    """The source as a DataFrame, streaming unless the trigger is `batch`."""
-    return sparks(job.section("source"), lambda: rows_of(job.source, session, streaming=job.streaming))
+    """The rows of the source."""
+    return source_of(job, session).frame
 
 
 def sparks(node: Node, make: Callable[[], Any]) -> Any:
@@ -68,23 +74,26 @@ def _query(stream: Any, spec: QuerySpec) -> Query:
     return query
 
 
-def wholes(job: Job, session: Any) -> list[tuple[QuerySpec, Outputs]]:
-    """Each query of a batch job with its outputs, which hold the counts of its rows too."""
-    frame = read(job, session)
+def wholes(job: Job, frame: Any) -> list[tuple[QuerySpec, Outputs]]:
+    """Each query of a batch job over its rows with its outputs, which hold the counts of them too."""
     found = []
     for spec, query in zip(job.queries, queries(job, frame), strict=True):
-        make = partial(wp.to_spark, query)
+        make = partial(wp.to_spark, query, **_wanted(spec))
         found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
     return found
 
 
-def answers(job: Job, session: Any) -> list[tuple[QuerySpec, Any]]:
-    """Each query with the DataFrame of its answers."""
-    frame = read(job, session)
+def _wanted(spec: QuerySpec) -> dict[str, bool]:
+    return dict.fromkeys(spec.strays, True)
+
+
+def answers(job: Job, frame: Any) -> list[tuple[QuerySpec, Any]]:
+    """Each query over the rows of a source with the DataFrame of its answers, or with all its outputs."""
     if job.streaming:
         frame = observed_input(frame, job.stream["time"])
     found = []
     for spec, query in zip(job.queries, queries(job, frame), strict=True):
-        make = partial(query.to_spark, control=job.control(spec), memory=job.memory)
+        run = partial(wp.to_spark, query, **_wanted(spec)) if spec.strays else query.to_spark
+        make = partial(run, control=job.control(spec), memory=job.memory)
         found.append((spec, located(spec.node, partial(sparks, spec.node, make))))
     return found

@@ -12,7 +12,7 @@ from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, choice, text_of
 from windowpane.jobs.job import Malformed, Sink, Source
 from windowpane.values.errors import BadQuery
-from windowpane.values.paths import SCHEME
+from windowpane.values.paths import SCHEME, local_path
 
 FILES = ("parquet", "csv", "json", "orc")
 DATABASES = ("sqlite", "postgresql")
@@ -45,14 +45,20 @@ def read_source(node: Node, folder: Path) -> Source:
 def _malformed(fields: Fields, source: Source) -> Malformed:
     node = fields.get("malformed")
     if node is None:
-        return "reject"
-    if not source.of_texts:
+        return "fail" if source.of_files else "reject"
+    if not source.of_texts and not source.of_files:
         raise node.error(
-            "only rows that are read from texts can be malformed: those of csv and json, and of kafka and "
-            f"socket with a schema, not of {source.format}. Remove it."
+            "only what is read from texts or files can be malformed: csv and json, kafka and socket with a "
+            f"schema, parquet and orc, not {source.format}. Remove it."
         )
     kinds: dict[str, Malformed] = {"reject": "reject", "fail": "fail", "keep": "keep"}
-    return kinds[choice(node, tuple(kinds))]
+    found = kinds[choice(node, tuple(kinds))]
+    if source.of_files and found == "reject":
+        raise node.error(
+            f"the rows of a {source.format} file that lacks a column cannot be told apart. Write fail, which "
+            "stops the job at such a file, or keep, which has nulls in its rows."
+        )
+    return found
 
 
 def _needed(form: str) -> tuple[str, ...]:
@@ -75,6 +81,12 @@ def _existing(node: Node, folder: Path) -> str:
 def resolved(path: str, folder: Path) -> str:
     """A path as Spark takes it: relative ones start from the job file's folder."""
     return path if SCHEME.match(path) else str(folder.resolve() / path)
+
+
+def ours(sink: Sink) -> bool:
+    """Whether micro-batches pass through a function of ours, and not through a sink of Spark's."""
+    local = sink.path is not None and local_path(sink.path) is not None
+    return sink.format in {*DATABASES, "console"} or (sink.format in FILES and local)
 
 
 def need_free(names: Sequence[str], *taken: str) -> None:

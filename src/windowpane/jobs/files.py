@@ -64,7 +64,7 @@ class Publisher:
                 f"the answers have a column {COLUMN!r}, which the directories of the sink are named by. "
                 "Give it another name."
             )
-        if self.format == "csv":
+        if self.format == "csv" and "window" in schema.names:
             need_free(schema.names, "window_start", "window_end")
         if (self.path / _SPARKS).exists():
             raise BadQuery(

@@ -13,7 +13,7 @@ from windowpane.values.windows import Window
 
 TriggerKind = Literal["processing_time", "available_now", "drain", "once", "batch"]
 Malformed = Literal["reject", "fail", "keep"]
-"""What becomes of a record that cannot be read as the schema says."""
+"""What becomes of a record that cannot be read as the schema says, or of a file that lacks columns."""
 NullKeys = Literal["reject", "keep"]
 
 
@@ -39,6 +39,11 @@ class Source:
         """Whether rows are read from texts, so that one may be malformed."""
         return self.in_values or self.format in {"csv", "json"}
 
+    @property
+    def of_files(self) -> bool:
+        """Whether rows are read from files that know their columns, so that one may lack some."""
+        return self.format in {"parquet", "orc"}
+
 
 @dataclass(frozen=True)
 class QuerySpec:
@@ -51,6 +56,8 @@ class QuerySpec:
     emit: Emit
     sink: Sink
     node: Node = field(compare=False, repr=False)
+    strays: Mapping[str, Sink] = field(default_factory=dict)
+    """Where late rows and rejects go, by the name of the output."""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,15 @@ from windowpane.jobs.fields import (
     texts_of,
 )
 from windowpane.jobs.job import Job, NullKeys, QuerySpec, Sink, Source, Trigger, TriggerKind
+from windowpane.jobs.strays import need_apart, need_one_pass, with_strays
 from windowpane.values.durations import microseconds
 from windowpane.values.paths import local_path
 from windowpane.values.sizes import size_in_bytes
 
-_TOP = ("source", "stream", "query", "queries", "sink", "trigger", "checkpoint", "memory", "master", "spark")
+_TOP = (
+    *("source", "stream", "query", "queries", "sink", "late", "rejects", "trigger", "checkpoint", "memory"),
+    *("master", "spark"),
+)
 _STREAM = (
     *("time", "keys", "null_keys", "delay", "punctuation", "lateness", "max_ahead", "ties", "required"),
     *("ids", "name"),
@@ -45,7 +49,10 @@ def load(file: Path) -> Job:
     source = read_source(top.need("source"), file.parent)
     stream = _stream(top.need("stream"))
     trigger = _trigger(top.get("trigger"), source)
-    queries = _queries(top, file.parent)
+    queries = with_strays(_queries(top, file.parent), top, file.parent)
+    need_apart(queries)
+    if trigger.kind != "batch":
+        need_one_pass(queries)
     checkpoint = _checkpoint(top, queries, trigger, file.parent)
     settings = top.options("spark")
     memory = _memory(top.get("memory"), trigger)
@@ -232,10 +239,10 @@ def _checkpoint(top: Fields, queries: tuple[QuerySpec, ...], trigger: Trigger, f
         raise top.node.error(
             "'checkpoint' is missing, but trigger: drain needs it. Write: checkpoint: a-directory."
         )
-    for query in queries:
-        if trigger.kind != "batch" and query.sink.format not in _KEEPS:
+    for sink in (sink for query in queries for sink in (query.sink, *query.strays.values())):
+        if trigger.kind != "batch" and sink.format not in _KEEPS:
             raise top.node.error(
-                f"'checkpoint' is missing, but the sink {query.sink.format} outlives the job, which must "
+                f"'checkpoint' is missing, but the sink {sink.format} outlives the job, which must "
                 "go on where it stopped. Write: checkpoint: a-directory."
             )
     return None

@@ -10,13 +10,17 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from windowpane.jobs.build import answers, sparks, wholes
+from windowpane.jobs.build import answers, source_of, sparks, wholes
 from windowpane.jobs.database import database_errors
 from windowpane.jobs.document import BadJob
+from windowpane.jobs.ends import ours
+from windowpane.jobs.footers import Footers
 from windowpane.jobs.job import Job, QuerySpec
+from windowpane.jobs.several import write_strays
 from windowpane.jobs.show import Progress, progress_of_all
+from windowpane.jobs.start import Beside, start
 from windowpane.jobs.watch import Watch
-from windowpane.jobs.write import start, write_once
+from windowpane.jobs.write import write_once
 from windowpane.spark import finish
 from windowpane.spark.outputs import Outputs, counts_in
 from windowpane.spark.session import ERRORS, reason
@@ -60,14 +64,17 @@ class Interrupts:
 
 def run(job: Job, session: Any, stop: threading.Event, report: Report) -> int:
     """Run the job; FINISHED or INTERRUPTED. A failure is a `JobFailed`."""
+    source = source_of(job, session)
     work = (
-        partial(_stream, job, answers(job, session))
+        partial(_stream, job, answers(job, source.frame), files=source.files)
         if job.streaming
-        else partial(_batch, wholes(job, session))
+        else partial(_batch, wholes(job, source.frame))
     )
     if stop.is_set():
         return INTERRUPTED
     try:
+        if source.files is not None:
+            source.files.check()
         return work(stop, report)
     except BadJob:
         raise
@@ -86,32 +93,45 @@ def _batch(built: list[tuple[QuerySpec, Outputs]], stop: threading.Event, report
         tagged = outputs.frame.persist()  # one pass gives both; a sink that keeps answers needs it on
         counts = counts_in(tagged)
         write_once(spec, outputs.split(tagged)[spec.name])
+        write_strays(spec, outputs, tagged)
         done.append(progress_of_all(spec.name, counts))
         report(done)
     return FINISHED
 
 
-def _stream(job: Job, built: Sequence[tuple[QuerySpec, Any]], stop: threading.Event, report: Report) -> int:
+def _stream(
+    job: Job,
+    built: Sequence[tuple[QuerySpec, Any]],
+    stop: threading.Event,
+    report: Report,
+    *,
+    files: Footers | None,
+) -> int:
+    unseen = None if all(spec.strays or ours(spec.sink) for spec, _ in built) else files
     running: list[_Running] = []
     try:
         for spec, frame in built:
-            running.append(_Running(job, spec, frame))
-        _watch(running, stop, report)
+            running.append(_Running(job, spec, frame, files))
+        _watch(running, stop, report, unseen)
         if job.trigger.kind == "drain" and not stop.is_set():
             for one in running:
                 one.drain()
-            _watch(running, stop, report)
+            _watch(running, stop, report, unseen)
         return INTERRUPTED if stop.is_set() else FINISHED
     finally:
         for one in running:
             one.query.stop()
 
 
-def _watch(running: Sequence[_Running], stop: threading.Event, report: Report) -> None:
-    """Report until all queries ended or a stop is asked for."""
+def _watch(
+    running: Sequence[_Running], stop: threading.Event, report: Report, unseen: Footers | None
+) -> None:
+    """Report until all queries ended or a stop is asked for; look at files that no micro-batch looks at."""
     over = False
     while not over:
         stopped = stop.wait(_LOOK)
+        if unseen is not None:
+            unseen.check()
         report([one.watch.look() for one in running])
         active = any(one.query.isActive for one in running)  # asked first: what ends later is seen later
         again = [not stopped and one.started_again() for one in running]
@@ -122,12 +142,13 @@ def _watch(running: Sequence[_Running], stop: threading.Event, report: Report) -
 class _Running:
     """A query that runs, and is started again where Spark gave it up only because the machine is slow."""
 
-    def __init__(self, job: Job, spec: QuerySpec, frame: Any) -> None:
+    def __init__(self, job: Job, spec: QuerySpec, frame: Any, files: Footers | None) -> None:
         self._job, self._control = job, job.control(spec)
-        self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame))
+        beside = Beside(files)
+        self._start = partial(sparks, spec.sink.node or spec.node, partial(start, job, spec, frame, beside))
         self._starts = 1
         self.query = self._start()
-        self.watch = Watch(self.query)
+        self.watch = Watch(self.query, beside.told)
 
     def drain(self) -> None:
         """End the stream, so that every window comes out."""

@@ -42,12 +42,20 @@ class Progress:
     rejected: int | None = None
 
 
-def progress_of(name: str, last: Mapping[str, Any] | None, before: Progress | None = None) -> Progress:
-    """The progress that Spark reports of one micro-batch, after that of the one before."""
+def progress_of(
+    name: str,
+    last: Mapping[str, Any] | None,
+    before: Progress | None = None,
+    told: Mapping[str, Any] | None = None,
+) -> Progress:
+    """The progress that Spark reports of one micro-batch, after that of the one before.
+
+    `told` is what its sink found out of the answers, where Spark does not report it.
+    """
     before = before or Progress(name)
     if last is None:
         return before
-    answered, counts = _observed(last, ANSWERED), counts_of(last)
+    answered, counts = _observed(last, ANSWERED) or told or {}, counts_of(last)
     return Progress(
         name,
         int(last["batchId"]),
@@ -139,7 +147,8 @@ def progress_line(progress: Progress) -> str:
 
 def table_text(answers: pa.Table, title: str, rows: int, total: int) -> str:
     """The first rows of answers as a text, and how many more of the total there are."""
-    flat = flattened(answers)
+    windows = "window" in answers.schema.names and pa.types.is_struct(answers.schema.field("window").type)
+    flat = flattened(answers) if windows else answers
     table = Table(title=title, title_justify="left")
     for name in flat.schema.names:
         table.add_column(Text(name), justify="left", overflow="fold")

@@ -6,19 +6,24 @@ from typing import Any
 
 from windowpane.jobs.show import Progress, progress_of
 
+Told = dict[int, dict[str, Any]]
+"""What sinks found out of the answers of micro-batches, by number."""
+
 
 class Watch:
     """Follows one streaming query; micro-batches may be quicker than looks at them."""
 
-    def __init__(self, query: Any) -> None:
+    def __init__(self, query: Any, told: Told | None = None) -> None:
         self.query = query
+        self._told: Told = {} if told is None else told
         self._seen = ""
         self._progress = Progress(query.name)
 
     def look(self) -> Progress:
         """The progress by now."""
         for report in self.reports():
-            self._progress = progress_of(self.query.name, report, self._progress)
+            told = self._told.pop(report["batchId"], None)
+            self._progress = progress_of(self.query.name, report, self._progress, told)
         return self._progress
 
     def reports(self) -> list[Any]:

@@ -1,87 +1,56 @@
-"""Start the writing of answers: files, a database by upsert, the console, or a sink of Spark's."""
+"""Write answers: to files, to a database by upsert, to the console, or to a sink of Spark's."""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from windowpane.jobs.database import Upsert, postgresql, sqlite
+from windowpane.jobs.document import Node
 from windowpane.jobs.ends import DATABASES, FILES
 from windowpane.jobs.fields import located
 from windowpane.jobs.files import Publisher
-from windowpane.jobs.job import Job, QuerySpec, Sink, Trigger
+from windowpane.jobs.job import QuerySpec, Sink
 from windowpane.jobs.show import table_text
 from windowpane.spark import schema_of
-from windowpane.spark.session import observed, quoted
+from windowpane.spark.session import quoted
 from windowpane.values.paths import local_path
 
 EachBatch = Callable[[Any, int, str], None]
 """Takes a micro-batch's answers, its number, and the streaming query that it belongs to."""
-_PATIENCE = 60.0
-
-
-class _Owner:
-    """The id of a streaming query, which only its start tells; micro-batches wait for it."""
-
-    def __init__(self) -> None:
-        self._known = threading.Event()
-        self._id = ""
-
-    def named(self, query: Any) -> Any:
-        """Take the id from the query that was started."""
-        self._id = str(query.id)
-        self._known.set()
-        return query
-
-    def id(self) -> str:
-        """The id, which a checkpoint keeps across restarts."""
-        if not self._known.wait(_PATIENCE):
-            raise TimeoutError("Spark did not tell the id of the query that it started")
-        return self._id
-
-
-def start(job: Job, spec: QuerySpec, answers: Any) -> Any:
-    """Start a streaming query that writes the answers."""
-    sink = spec.sink
-    writer = shaped(spec, observed(answers)).writeStream.queryName(spec.name).outputMode("append")
-    writer = writer.trigger(**_trigger(job.trigger))
-    if job.checkpoint is not None:
-        writer = writer.option("checkpointLocation", f"{job.checkpoint}/{spec.name}")
-    each = each_batch(spec, answers)
-    if each is not None:
-        owner = _Owner()
-        return owner.named(writer.foreachBatch(lambda frame, number: each(frame, number, owner.id())).start())
-    writer = writer.format(sink.format).options(**_options(sink))
-    return (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).start()
 
 
 def write_once(spec: QuerySpec, answers: Any) -> None:
     """Write the answers of a batch job."""
     sink = spec.sink
     frame = shaped(spec, answers)
-    if (files := publisher(spec, frame)) is not None:
+    if (files := publisher(sink, sink.node or spec.node, frame)) is not None:
         files.add(frame)
     elif (upsert := database(spec, answers)) is not None:
         upsert.write(frame.toArrow())
     elif sink.format == "console":
-        _print(frame, spec.name, sink.rows)
+        printed(frame, spec.name, sink.rows)
     elif sink.format == "memory":
         frame.cache().createOrReplaceTempView(sink.table)
     else:
-        writer = frame.write.format(sink.format).options(**_options(sink)).mode("append")
-        (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).save()
+        append(sink, frame)
+
+
+def append(sink: Sink, frame: Any) -> None:
+    """Write by a sink of Spark's for batches."""
+    writer = frame.write.format(sink.format).options(**options_of(sink)).mode("append")
+    (writer.partitionBy(*sink.partition_by) if sink.partition_by else writer).save()
 
 
 def each_batch(spec: QuerySpec, answers: Any) -> EachBatch | None:
     """What to do with each micro-batch, where no Spark sink does it."""
     sink = spec.sink
     if sink.format == "console":
-        return lambda frame, number, _: _print(frame, f"{spec.name}, batch {number}", sink.rows)
+        return lambda frame, number, _: printed(frame, f"{spec.name}, batch {number}", sink.rows)
     if (upsert := database(spec, answers)) is not None:
         return lambda frame, number, owner: upsert.write(frame.toArrow(), (owner, number))
-    files = publisher(spec, answers)
+    files = publisher(sink, sink.node or spec.node, answers)
     return None if files is None else files.write
 
 
@@ -97,19 +66,18 @@ def database(spec: QuerySpec, answers: Any) -> Upsert | None:
     return upsert
 
 
-def publisher(spec: QuerySpec, answers: Any) -> Publisher | None:
+def publisher(sink: Sink, node: Node, rows: Any) -> Publisher | None:
     """The files of a sink on a local path, made ready; elsewhere Spark's own sink does it."""
-    sink = spec.sink
     path = None if sink.path is None or sink.format not in FILES else local_path(sink.path)
     if path is None:
         return None
     whole = {"ignoreNullFields": "false"} if sink.format == "json" else {}
     files = Publisher(sink.format, path, whole | dict(sink.options), sink.partition_by)
-    located(sink.node or spec.node, lambda: files.prepare(schema_of(answers)))
+    located(node, lambda: files.prepare(schema_of(rows)))
     return files
 
 
-def _print(frame: Any, title: str, rows: int) -> None:
+def printed(frame: Any, title: str, rows: int) -> None:
     """Print the first rows; all are computed, since a limit would leave the state of some behind."""
     frame.persist()
     try:
@@ -136,15 +104,6 @@ def shaped(spec: QuerySpec, answers: Any) -> Any:
     return answers
 
 
-def _options(sink: Sink) -> dict[str, str]:
+def options_of(sink: Sink) -> dict[str, str]:
+    """The options of a sink of Spark's."""
     return {**({} if sink.path is None else {"path": sink.path}), **sink.options}
-
-
-def _trigger(trigger: Trigger) -> dict[str, Any]:
-    match trigger.kind:
-        case "processing_time":
-            return {"processingTime": f"{trigger.every // 1_000} milliseconds"}
-        case "once":
-            return {"once": True}
-        case _:
-            return {"availableNow": True}

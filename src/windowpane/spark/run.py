@@ -170,7 +170,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     judge, *_ = parts = parts_of(plan) if wanted.memory is None else (one_part(plan),)
     work = Work(plan.stream, parts if wanted.answers else (), judge, wanted.strays, wanted.plain)
     count = wanted.buckets or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-    alone = not wanted.strays and not any(part.keys for part in parts)
+    alone = not any(part.keys for part in parts)
     labels = bucket_labels(session, 1 if alone else count)
     packer = Packer(work.parts, labels, watch_of(plan.stream), bool(wanted.strays), read)
     # Late rows and rejects come whole; else Catalyst reads no column that no part does.
@@ -187,7 +187,9 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
         packed = packed.union(by_clock(session, labels))
     if wanted.control is not None and read is None:  # else it comes with the answers of the first query
         packed = packed.union(by_hand(session, wanted.control, labels))
-    types = tuple((name, kind) for name, kind in plan.stream.types if name in columns)
+    # State depends on what parts read, not on the outputs that are wanted: a restart may want others.
+    read_by = columns_of(parts)
+    types = tuple((name, kind) for name, kind in plan.stream.types if name in read_by)
     known = replace(plan, stream=replace(plan.stream, types=types))
     program: Program = WindowProgram(known, work, packer.sharing())
     if wanted.memory is not None and wanted.answers:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.spark.classes import java_options
@@ -116,8 +117,18 @@ def quoted(name: str) -> str:
 
 def observed(answers: DataFrame) -> DataFrame:
     """Answers that are counted as they pass: `rows`, and the end of the newest `window`."""
+    return answers.observe(ANSWERED, *_newest())
+
+
+def newest_of(answers: DataFrame) -> dict[str, Any]:
+    """The same of answers that are there."""
+    (row,) = answers.agg(*_newest()).collect()
+    return row.asDict()
+
+
+def _newest() -> tuple[Column, Column]:
     newest = F.max(F.col("window.end")).cast("string").alias("newest")
-    return answers.observe(ANSWERED, F.count(F.lit(1)).alias("rows"), newest)
+    return F.count(F.lit(1)).alias("rows"), newest
 
 
 def observed_input(rows: DataFrame, time: str) -> DataFrame:
