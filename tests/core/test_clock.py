@@ -126,8 +126,9 @@ def test_every_split_of_a_stream_gives_the_verdicts_of_the_definition(policy, ro
 def start_of(first, ahead):
     """The largest time of those around the middle one, which are reached from it in steps of `ahead`."""
     data = [t for t, marks, _ in first if not marks]
-    times = sorted(data if data and len(first) > 2 else [t for t, _, _ in first])
-    found = times[(len(times) - 1) // 2]
+    times = sorted(t for t, _, _ in first)
+    tell = sorted(data) if data and len(first) > 2 else times
+    found = tell[(len(tell) - 1) // 2]
     for t in times:
         found = t if found < t <= found + ahead else found
     return found

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windowpane as wp
@@ -13,6 +13,8 @@ from windowpane.spark.bucket import Counts
 
 SCHEMA = pa.schema([("t", pa.int64()), ("m", pa.bool_())])
 POLICIES = {"external": wp.external("m"), "slack": wp.slack(2), "delay": wp.delay(7)}
+# the only row near which is a marker is not alone
+MARKER_BETWEEN, MARKERS_ABOVE = [(0, False), (1, True), (2, False)], [(0, False), (1, True), (1, True)]
 row = st.tuples(st.one_of(st.integers(0, 300), st.integers(10**6, 10**6 + 90)), st.booleans())
 micro_batches = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=5)
 
@@ -37,6 +39,8 @@ def told(table):
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(batches=micro_batches, tasks=st.integers(1, 3), ahead=st.integers(0, 60), again=st.booleans())
+@example(batches=[MARKER_BETWEEN], tasks=1, ahead=1, again=False)
+@example(batches=[MARKERS_ABOVE], tasks=1, ahead=1, again=False)
 def test_the_verdict_on_every_row_is_that_of_this_process_in_order_of_time(
     name, batches, tasks, ahead, again
 ):

@@ -19,7 +19,8 @@ def far_apart(rising: Ints, max_ahead: int) -> Bools:
 def beginning(low: Ints, top: Ints, rows: Ints, max_ahead: int) -> int:
     """The largest time of the tuples around the middle one; of two in the middle, around the lower.
 
-    Tuples come as runs (smallest and largest time, how many), within which no gap is above `max_ahead`.
+    Tuples come as runs, within which no gap is above `max_ahead`: the smallest and the largest time, and how
+    many rows of it tell where the middle is.
     """
     order = np.argsort(low, kind="stable")
     reach = np.maximum.accumulate(top[order])
@@ -30,15 +31,17 @@ def beginning(low: Ints, top: Ints, rows: Ints, max_ahead: int) -> int:
     return int(reach[last][middle])
 
 
-def first_tuples(data: Ints, markers: Ints, max_ahead: int) -> tuple[int, bool]:
-    """Where the stream begins by its first tuples (the largest time), and whether only one has a place.
+def markers_tell(data: int, markers: int) -> bool:
+    """Whether markers tell where the stream begins: if there is no data, or of two tuples as the other."""
+    return data == 0 or data + markers <= 2
 
-    Markers tell only where there is no data; but of two tuples either tells as much as the other.
-    """
+
+def first_tuples(data: Ints, markers: Ints, max_ahead: int) -> tuple[int, bool]:
+    """Where the stream begins by its first tuples (the largest time), and whether only one has a place."""
     both = np.concatenate([data, markers])
-    told = data if len(data) and len(both) > 2 else both
-    if int(told.max()) - int(told.min()) <= max_ahead:
-        start = int(told.max())
-    else:
-        start = beginning(told, told, np.ones(len(told), np.int64), max_ahead)
-    return start, int(np.count_nonzero(both <= start + max_ahead)) == 1
+    if int(both.max()) - int(both.min()) <= max_ahead:
+        return int(both.max()), len(both) == 1
+    tell = np.ones(len(both), np.int64)
+    tell[len(data) :] = markers_tell(len(data), len(markers))
+    start = beginning(both, both, tell, max_ahead)
+    return start, int(np.count_nonzero(both <= start)) == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER
-from windowpane.core.beginning import beginning
+from windowpane.core.beginning import beginning, markers_tell
 from windowpane.core.clock import Clock
 from windowpane.plan.nodes import Stream
 from windowpane.spark.seen import Run, Seen, source_names
@@ -59,12 +59,11 @@ class Progress:
 
     def begin(self, runs: list[Run], marked: list[Run]) -> tuple[int, bool]:
         """Where the stream begins by its first rows, and whether only one has a place; see `first_tuples`."""
-        both = [*runs, *marked]
-        several = sum(rows for _, _, _, rows in both) > 2
-        low, top, rows = np.array([run[1:] for run in (runs if runs and several else both)], np.int64).T
-        ahead = self._max_ahead or 0
-        start = beginning(low, top, rows, ahead)
-        return start, sum(rows for _, low, _, rows in both if low <= start + ahead) == 1
+        low, top, rows = np.array([run[1:] for run in (*runs, *marked)], np.int64).T
+        tell, data = rows.copy(), len(runs)
+        tell[data:] *= markers_tell(int(rows[:data].sum()), int(rows[data:].sum()))
+        start = beginning(low, top, tell, self._max_ahead or 0)
+        return start, int(rows[top <= start].sum()) == 1
 
     def nears(self, time: int, seen: Seen) -> bool:
         """Whether a time is not too far ahead of the bound, which may come by hand or from the clock."""
