@@ -65,7 +65,7 @@ class Reference:
         s = s if self.melds else 0
         if not marks and self.bound is not None and t < self.bound - self.lateness:
             return 1
-        every = [x for times in self.kept.values() for x in times]
+        every = [*self.marks.values(), *(x for times in self.kept.values() for x in times)]
         progress = max([*every, *(x for x in (self.anchor, self.bound) if x is not None)], default=None)
         if self.max_ahead is not None and progress is not None and t > progress + self.max_ahead:
             return 2

@@ -16,6 +16,7 @@ SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("ts", "k", "v", "w", "x", "m", "s", "t", "i", "p")),
         ("box", pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.int64())])), ("k", pa.int64())])),
         ("list", pa.list_(pa.struct([("z", pa.int64())]))),
+        ("it's", pa.int64()),
     ]
 )
 
@@ -48,6 +49,9 @@ def test_the_columns_that_queries_read(tmp_path, stream, query, read):
         (("ts", "box.`b`.c + 1 as v"), None, {("ts",), ("box",), ("box", "b"), ("box", "b", "c")}),
         (("x as ts", "box.*"), None, {("x",), ("box",)}),
         (("ts", "list[0].z as v"), None, {("ts",), ("list",)}),
+        (("* except (w)",), None, {("ts",), ("v",)}),
+        (("ts", "x as v"), "v > 0 and `it's` = 'k'", {("ts",), ("x",), ("it's",)}),
+        (("ts", "box['b'] as v"), None, {("ts",), *(("box", *p) for p in ((), "a", "b", "bc", "k"))}),
     ],
 )
 def test_the_columns_of_the_source_that_are_behind_them(select, where, read):
@@ -102,6 +106,7 @@ def test_a_file_without_the_column_is_named_with_the_remedy(tmp_path, form):
         ("k=1/a.parquet", {}, False),
         ("z=1/k=1/a.parquet", {}, False),
         ("z=1/a.parquet", {}, True),
+        ("z=1/sub/a.parquet", {}, True),
         ("k=1/a.parquet", {"recursiveFileLookup": "true"}, True),  # with which directories name no columns
         ("a.parquet", {"pathGlobFilter": "*.{pq,orc}"}, False),
         ("a.parquet", {"PathGlobFilter": "[^b]*.{pq,parquet}"}, True),
@@ -128,6 +133,20 @@ def test_a_path_may_be_a_pattern(tmp_path):
     assert "a.parquet" in looked_at(tmp_path / "*")
     assert "a.parquet" in looked_at(tmp_path / "{one,two}" / "*.parquet")
     assert looked_at(tmp_path / "two" / "k=3" / "*.parquet", basePath=str(tmp_path / "two")) is None
+    assert "a.parquet" in looked_at(tmp_path / "[^t]*")
+    assert looked_at(tmp_path / "[^o]*") is None
+
+
+def test_directories_that_are_linked_or_begin_with_a_line_are_looked_into(tmp_path):
+    written(tmp_path / "other" / "a.parquet", "v")
+    (tmp_path / "_in").mkdir()
+    (tmp_path / "_in" / "z=1").symlink_to(tmp_path / "other")
+    assert "z=1" in looked_at(tmp_path / "_in")
+
+
+def test_columns_that_hive_named_are_taken_by_their_places(tmp_path):
+    written(tmp_path / "a.orc", "_col0", "_col1")
+    assert looked_at(tmp_path, "orc") is None
 
 
 def test_each_footer_is_read_once_and_what_is_no_file_of_that_kind_is_left_to_spark(tmp_path, monkeypatch):

@@ -119,7 +119,7 @@ def test_what_was_half_written_is_never_seen_and_goes_with_the_next_start(files)
 
 def test_a_directory_belongs_to_one_checkpoint(files):
     files.write(Frame([1]), 0, "query")
-    with pytest.raises(BadQuery, match=r"holds the answers of another checkpoint\. Name another directory"):
+    with pytest.raises(BadQuery, match=r"belongs to another checkpoint\. Name another directory"):
         files.write(Frame([2]), 0, "another")
     assert numbers(files.path) == [1]
 

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.jobs.test_bad_rows import GOOD, ONCE, STREAM, job_of, lines, outcome, reasons, totals
-from windowpane.jobs import load
+from windowpane.jobs import BadJob, load
 from windowpane.jobs.build import queries, read
 from windowpane.jobs.columns import columns_read, paths_read, tree_of
 from windowpane.jobs.job import Source
-from windowpane.jobs.objects import RECORD, Texts, objects
+from windowpane.jobs.objects import FAULT, RECORD, Texts, objects
 from windowpane.jobs.run import JobFailed, run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -87,10 +87,8 @@ def test_a_marker_needs_no_columns(spark, tmp_path):
 
 
 def test_json_that_is_not_in_lines_is_read_as_before(spark, tmp_path):
-    """An array in a line is its objects; options of their own and columns in paths are for Spark's reader."""
-    array = json.dumps([GOOD, without("v"), GOOD])
-    job = job_of(tmp_path, "json", {"a": f" {array}\n[]\n"})
-    assert outcome(job, spark) == (3, 1)
+    """Options of their own and columns in paths are for Spark's reader."""
+    job_of(tmp_path, "json", {})
     (tmp_path / "in" / "a.json").write_text(json.dumps([GOOD, GOOD], indent=1), "utf-8")
     assert outcome(again(tmp_path, "path: in\n", "path: in\n  options: {multiLine: true}\n"), spark) == (2, 0)
     job = again(tmp_path, "  options: {multiLine: true}\n", "")
@@ -98,7 +96,37 @@ def test_json_that_is_not_in_lines_is_read_as_before(spark, tmp_path):
     (tmp_path / "in" / "k=b").mkdir()
     (tmp_path / "in" / "k=b" / "a.json").write_text(lines(without("k"), GOOD | {"v": "x"}), "utf-8")
     assert outcome(job, spark) == (2, 1)
-    assert totals(tmp_path) == [("a", 2, 2), ("a", 2, 2), ("b", 1, 1)]
+    assert totals(tmp_path) == [("a", 2, 2), ("b", 1, 1)]
+
+
+def test_a_text_of_json_is_what_the_record_has_or_the_record_is_rejected(spark, tmp_path):
+    """No UTF-8 would be one letter for all; numbers would be written anew; an array is no object."""
+    latin = ['{"ts":1,"k":"M\xfcller","v":1}', '{"ts":1,"k":"M\xf6ller","v":1}']
+    bare = ['{"ts":1,"k":1.10,"v":1}', '{"ts":1, "k" : 12345678.123456789, "v":1}', '{"ts":1,"k":1E-5,"v":1}']
+    array = f" {json.dumps([GOOD, GOOD])}"
+    good = [GOOD | {"k": k} for k in ("1.10", "1.1", "1e5")]
+    job = job_of(tmp_path, "json", {}, "options: {encoding: UTF-8, multiLine: false}")
+    text = lines(*latin, *bare, array, *good, '{"ts":1,"k":17,"v":1}', "\t", "  ")
+    (tmp_path / "in" / "a.json").write_bytes(text.encode("latin-1"))
+    assert outcome(job, spark) == (10, 6)
+    assert totals(tmp_path) == [("1.1", 1, 1), ("1.10", 1, 1), ("17", 1, 1), ("1e5", 1, 1)]
+
+
+def test_a_record_that_could_not_be_read_is_not_dropped_by_explode(spark, tmp_path):
+    rows = [
+        {"ts": 1, "k": "a", "many": [1, 2]},
+        {"ts": 1, "k": "a"},
+        "nonsense",
+        {"ts": 1, "k": "a", "many": []},
+    ]
+    job_of(tmp_path, "json", {"a": lines(*rows)})
+    again(tmp_path, "v bigint, w double", "many array<bigint>")
+    job = again(tmp_path, "path: in\n", 'path: in\n  select: [ts, k, "explode(many) as v"]\n')
+    with pytest.raises(BadJob, match=r"select has explode\(\), which drops malformed records uncounted"):
+        outcome(job, spark)
+    job = again(tmp_path, '"explode(many) as v"]\n', '"explode_outer(many) as v"]\n  where: v is not null\n')
+    assert outcome(job, spark)[1] == 2
+    assert totals(tmp_path) == [("a", 2, 3)]
 
 
 @pytest.mark.parametrize("malformed", ["reject", "fail"])
@@ -117,7 +145,7 @@ def test_the_same_holds_for_the_values_of_a_topic(spark, malformed):
         (3, None, None, texts[4], 5),
         (None, None, None, None, 5),
     ]
-    assert [row["_fault"] for row in found.collect()] == [
+    assert [row[FAULT] for row in found.collect()] == [
         *(None, None, "here: a record cannot be read as the schema says"),
         "here: a record cannot be read as the schema says",
         "here: a record has no column k, which a query reads",

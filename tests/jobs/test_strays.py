@@ -14,6 +14,8 @@ from tests.spark.harness import events, rows, write_files
 from windowpane.cli.run import _look
 from windowpane.jobs import BadJob, load
 from windowpane.jobs import files as publishing
+from windowpane.jobs.job import Sink
+from windowpane.jobs.record import Record, write_record
 from windowpane.jobs.run import FINISHED, JobFailed, run
 from windowpane.jobs.several import _need_columns
 
@@ -270,12 +272,31 @@ def test_two_queries_do_not_write_to_one_place(tmp_path):
 def test_columns_that_a_sink_cannot_take_are_told():
     for names, form, told_ in [
         ("batch", "parquet", "the late rows have a column 'batch' of the source, as the sink has itself"),
-        ("reason reason", "json", "have a column 'reason' of the source"),
+        ("reason Reason", "json", "have a column 'reason' of the source"),
     ]:
         schema = pa.schema([(name, pa.int64()) for name in names.split()])
         with pytest.raises(wp.errors.BadQuery, match=told_):
-            _need_columns("late", form, schema)
+            _need_columns("late", Sink(form), schema)
     nested = pa.schema([("box", pa.struct([("a", pa.int64())]))])
-    _need_columns("late", "json", nested)
+    _need_columns("late", Sink("json"), nested)
     with pytest.raises(wp.errors.BadQuery, match="'box' that holds several values, which CSV cannot"):
-        _need_columns("late", "csv", nested)
+        _need_columns("late", Sink("csv"), nested)
+    with pytest.raises(wp.errors.UnknownColumn, match=r"what goes to late has no column 'bax'.*'box'"):
+        _need_columns("late", Sink("json", partition_by=("bax",)), nested)
+
+
+def test_sinks_that_cannot_take_late_rows_or_rejects_are_told_before_answers_are_out(spark, tmp_path):
+    write_files(tmp_path / "in", strayed())
+    batch = JOB.replace("checkpoint: state\ntrigger: available_now", "trigger: batch")
+    for text in (JOB, batch):
+        job = write(tmp_path, text, "path: rejects}", "path: rejects, partition_by: nope}")
+        with pytest.raises(BadJob, match=r"job\.yaml:8: .*what goes to rejects has no column 'nope'"):
+            told(job, spark)
+        with pytest.raises(BadJob, match="'nope'"):
+            _look(job, spark, tmp_path / "job.yaml", explain=False)
+    assert not list((tmp_path / "out").glob("batch=*"))
+    (tmp_path / "rejects").mkdir(exist_ok=True)
+    write_record(tmp_path / "rejects", Record("another"), tmp_path)
+    with pytest.raises(JobFailed, match="rejects' belongs to another checkpoint"):
+        told(write(tmp_path), spark)
+    assert not list((tmp_path / "out").glob("batch=*"))

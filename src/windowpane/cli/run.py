@@ -135,12 +135,15 @@ def _kept(aside: Path | None) -> str:
 
 def _look(job: Job, session: Any, file: Path, *, explain: bool) -> int:
     from windowpane.jobs.build import answers, queries, read
+    from windowpane.jobs.several import need_columns
 
     if explain:
         for query in queries(job, read(job, session)):
             typer.echo(query.explain(), nl=False)
     else:
-        answers(job, read(job, session))
+        for spec, found in answers(job, read(job, session)):
+            if spec.strays:
+                need_columns(spec, found)
         typer.echo(f"{file}: the job is sound")
     return 0
 

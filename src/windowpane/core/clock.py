@@ -103,6 +103,10 @@ class Clock:
         self._clock[ANCHOR] = start
         return int(time.argmin()) if alone and not self.near(start, self.bound) else None
 
+    def begin_anew(self) -> None:
+        """Forget where the stream begins: what told it was too far ahead."""
+        self._clock[ANCHOR] = NEVER
+
     def near(self, time: int, bound: int) -> bool:
         """Whether a time is not too far ahead of a bound."""
         return bound != NEVER and time <= bound + int(self._rule[3])

@@ -64,12 +64,12 @@ class Derivation:
 
 
 def text_of(expression: pc.Expression) -> str:
-    """An expression as text, the same in every process; with a digest where the text leaves values out.
+    """An expression as text, the same in every process; with a digest where the text leaves something out.
 
     Numbers are as they print, so that 2 and 2.0 are one.
     """
     text = " ".join(str(expression).split())
-    if "..." not in text:
+    if "..." not in text and text == str(expression):
         return text
     return f"{text} (digest {hashlib.sha256(pickle.dumps(expression, protocol=5)).hexdigest()[:16]})"
 

@@ -20,10 +20,11 @@ from windowpane.values.windows import ContextAwareWindow, Delimited
 Path = tuple[str, ...]
 Tree = Mapping[str, Any]
 """The names of columns, each with the tree of its fields; empty for what is no struct."""
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_LITERAL = re.compile(r"`[^`]*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _WORDS = re.compile(r"(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+|\*))*")
-_ALIAS = re.compile(r"\s+as\s+`?\w+`?\s*$", re.IGNORECASE)
+_ALIAS = re.compile(r"\s+as\s+`?(\w+)`?\s*$", re.IGNORECASE)
 _ALL = re.compile(r"\s*\*\s*|.*\(\s*\*\s*\).*", re.DOTALL)
+_EXCEPT = re.compile(r"^(\s*\*)\s*except\s*\(.*\)\s*$", re.IGNORECASE | re.DOTALL)
 
 
 def tree_of(struct: Any) -> Tree:
@@ -61,10 +62,12 @@ def _of_query(spec: QuerySpec, stream: Stream) -> Iterator[str]:
 
 def paths_read(source: Source, tree: Tree, columns: Sequence[str]) -> tuple[Path, ...]:
     """The columns and fields of the source that are behind these columns of the stream."""
-    texts = [*(_ALIAS.sub("", text) for text in source.select), source.where or ""]
-    words = [word for text in texts for word in _named(text)]
+    select = [_EXCEPT.sub(r"\1", text) for text in source.select]
+    words = [word for text in select for word in _named(_ALIAS.sub("", text))]
+    made = {alias[1].lower() for text in select if (alias := _ALIAS.search(text))}
+    words += [word for word in _named(source.where or "") if word[0].lower() not in made]
     found: list[Path] = []
-    if not source.select or any(_ALL.fullmatch(text) for text in source.select):
+    if not select or any(_ALL.fullmatch(text) for text in select):
         for name in columns:
             found += _whole((), name, tree)
     for word in words:
@@ -74,7 +77,7 @@ def paths_read(source: Source, tree: Tree, columns: Sequence[str]) -> tuple[Path
 
 def _named(text: str) -> Iterator[Path]:
     """The dotted words of an SQL text."""
-    for match in _WORDS.finditer(_LITERAL.sub("''", text)):
+    for match in _WORDS.finditer(_LITERAL.sub(lambda found: found[0] if found[0][0] == "`" else "''", text)):
         yield tuple(part.strip().strip("`") for part in re.split(r"\.(?=(?:[^`]*`[^`]*`)*[^`]*$)", match[0]))
 
 
@@ -89,6 +92,8 @@ def _walk(word: Path, tree: Tree, columns: Sequence[str]) -> Iterator[Path]:
             return
         path, tree = (*path, name), tree[name]
         yield path
+    for name in tree:  # a struct that is read whole, or by box['v']
+        yield from _whole(path, name, tree)
 
 
 def _whole(above: Path, name: str, tree: Tree) -> Iterator[Path]:

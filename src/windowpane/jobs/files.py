@@ -24,7 +24,7 @@ from pyarrow import orc, parquet
 
 from windowpane.jobs.ends import need_free
 from windowpane.jobs.record import FILE, Record, read_record, write_record
-from windowpane.values.errors import BadQuery
+from windowpane.values.errors import BadQuery, unknown_column
 
 COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
@@ -66,6 +66,7 @@ class Publisher:
             )
         if self.format == "csv" and "window" in schema.names:
             need_free(schema.names, "window_start", "window_end")
+        self.need_columns(schema)
         if (self.path / _SPARKS).exists():
             raise BadQuery(
                 f"{str(self.path)!r} was written by Spark's own file sink, whose readers would not see other "
@@ -79,6 +80,21 @@ class Publisher:
                 f"{str(error.filename)!r} cannot be written to: {error.strerror}. Name another directory."
             ) from error
         self._need_all(read_record(self.path))
+
+    def need_columns(self, schema: pa.Schema) -> None:
+        """An error if a column is not there by which the files are to be shared out to directories."""
+        for name in self.partition_by:
+            if name not in schema.names:
+                raise unknown_column(name, "what goes to the sink", schema.names)
+
+    def need_owner(self, owner: str) -> None:
+        """An error if the directory belongs to another checkpoint; nothing is touched."""
+        record = read_record(self.path)
+        if record is not None and record.owner != owner:
+            raise BadQuery(
+                f"{str(self.path)!r} belongs to another checkpoint. "
+                "Name another directory, or remove this one to begin anew."
+            )
 
     def write(self, frame: Any, number: int, owner: str) -> None:
         """Publish one micro-batch; `owner` is the streaming query whose micro-batches these are."""
@@ -127,11 +143,7 @@ class Publisher:
             write_record(self.path, Record(owner), aside, first=True)
             _sync(self.path)
             record = read_record(self.path) or Record(owner)
-        if record.owner != owner:
-            raise BadQuery(
-                f"{str(self.path)!r} holds the answers of another checkpoint. "
-                "Name another directory, or remove this one to begin anew."
-            )
+        self.need_owner(owner)
         return record
 
     def _note(self, record: Record, before: Record | None, aside: Path) -> None:

@@ -23,6 +23,8 @@ from windowpane.jobs.job import Source
 from windowpane.values.errors import BadQuery
 from windowpane.values.paths import local_path
 
+_HIVES = re.compile(r"_col\d+")
+"""Names that Hive gave the columns of old ORC files, which Spark takes by their places."""
 _BY_AGE = {"modifiedbefore", "modifiedafter"}
 """Options that leave files out by their age, which only Spark can tell."""
 
@@ -61,7 +63,7 @@ class Footers:
         except (OSError, pa.ArrowException):
             return False
         gone = lacking(self.columns, tree)
-        if gone is None:
+        if gone is None or all(_HIVES.fullmatch(name) for name in tree):
             return True
         raise BadQuery(
             f"the file {file!r} has no column {'.'.join(gone)!r}, which a query reads: it would be null in "
@@ -78,8 +80,9 @@ class Footers:
         for root in self._roots():
             if Path(root).is_file():
                 yield root, _named(Path(root).parent, base) if base else ()
-            for folder, folders, files in os.walk(root):
-                folders[:] = [name for name in folders if not _hidden(name) and (deep or "=" in name)]
+            for folder, folders, files in os.walk(root, followlinks=True):
+                below = deep or folder != root  # of a directory that names a column all is read
+                folders[:] = [name for name in folders if not _hidden(name) and (below or "=" in name)]
                 named = () if deep else _named(Path(folder), base or Path(root))
                 for name in files:
                     if not _hidden(name) and self._wanted(name):
@@ -87,8 +90,9 @@ class Footers:
 
     def _roots(self) -> list[str]:
         """The directories (or files) that the path stands for."""
-        found = [one for path in _either(self.path.lstrip("/")) for one in Path("/").glob(path)]
-        return [str(one) for one in found if not _hidden(one.name)]
+        patterns = [path.replace("[^", "[!") for path in _either(self.path.lstrip("/"))]
+        found = [one for path in patterns for one in Path("/").glob(path)]
+        return [str(one) for one in found if one.is_dir() or not _hidden(one.name)]
 
     def _wanted(self, name: str) -> bool:
         pattern = self.options.get("pathglobfilter")

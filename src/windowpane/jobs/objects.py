@@ -1,11 +1,13 @@
 """JSON objects as columns: what an object does not have is told apart from what it has as null.
 
 Spark makes a null of both. So where a column that is read is null, and only there, the names that the object
-has are looked at.
+has are looked at. Nor may a text change on the way: bytes that are no UTF-8 would become one letter for all,
+and a number in a column of texts would be written anew (1.10 as 1.1).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +17,16 @@ from windowpane.spark.session import quoted
 
 RECORD = "_record"
 """The column with the text of a record that is malformed, which the rejects have."""
-FAULT = "_fault"
+FAULT = "_windowpane_fault"
 """The column that says what is wrong with a record, where a job stops at it."""
-_ROW, _REST, _TEXT, _BAD, _LACKS = "_row", "_rest", "_text", "_bad", "_lacks"
+_ROW, _REST, _TEXT, _BAD, _LACKS = (f"_windowpane_{name}" for name in ("row", "rest", "text", "bad", "lacks"))
+_NUMBER = r"^[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 _FAULTS = (
     f"case when {_BAD} is not null then 'cannot be read as the schema says' "
     f"when {_LACKS} is not null then concat('has no column ', {_LACKS}, ', which a query reads') end"
 )
 _CORRUPT = "columnNameOfCorruptRecord"
+_THERE = r"\S"
 Options = Mapping[str, str]
 
 
@@ -35,11 +39,9 @@ class Texts:
     options: Options = field(default_factory=dict)
 
 
-def lines(found: Any, options: Options) -> Any:
-    """The texts of objects in the lines of files: a line may be an array of them, and one may be blank."""
-    many = f"from_json(value, 'array<string>'{_map(options)})"
-    some = f"if(ltrim(value) like '[%', coalesce({many}, array(value)), array(value))"
-    return found.where("trim(value) <> ''").selectExpr(f"explode({some}) as value")
+def lines(found: Any) -> Any:
+    """The lines of files that are not blank."""
+    return found.where(f"value rlike {literal(_THERE)}")
 
 
 def objects(found: Any, schema: Any, paths: Sequence[Path], texts: Texts) -> Any:
@@ -53,13 +55,33 @@ def objects(found: Any, schema: Any, paths: Sequence[Path], texts: Texts) -> Any
     strict = _parsed(read.add(RECORD, "string"), {**options, _CORRUPT: RECORD})
     found = found.selectExpr(f"cast(value as string) as {_TEXT}", *about)
     other = [f"{_parsed(rest, options)} as {_REST}"] if rest.names else []
-    found = found.selectExpr("*", f"{strict} as {_ROW}", *other)
+    # where there is no object at all, as in a comment, there is no row
+    found = found.selectExpr("*", f"{strict} as {_ROW}", *other).where(
+        f"{_ROW} is not null or {_TEXT} is null"
+    )
     columns = [f"{_ROW if name in tops else _REST}.{quoted(name)}" for name in schema.names]
     lacks = f"{_lacks(paths, options)} as {_LACKS}"
-    found = found.selectExpr(*columns, f"{_ROW}.{RECORD} as {_BAD}", *about, _TEXT, lacks)
+    bad = f"coalesce({_ROW}.{RECORD}, if({_changed(read, paths)}, {_TEXT}, null)) as {_BAD}"
+    found = found.selectExpr(*columns, bad, *about, _TEXT, lacks)
     record = f"coalesce({_BAD}, if({_LACKS} is null, null, {_TEXT})) as {RECORD}"
     fault = f"concat({texts.place}, ': a record ', {_FAULTS}) as {FAULT}"
     return found.selectExpr(*map(quoted, schema.names), record, *about, fault)
+
+
+def _changed(schema: Any, paths: Sequence[Path]) -> str:
+    """The SQL text that tells whether a text would be another than the one in the record."""
+    tests = [f"not is_valid_utf8({_TEXT})"]
+    for path in paths:
+        kind = schema
+        for name in path:
+            kind = getattr(kind[name], "dataType", None) if hasattr(kind, "fieldNames") else None
+        if kind is None or kind.typeName() != "string":
+            continue
+        column = ".".join([_ROW, *map(quoted, path)])
+        like = f"{column} rlike {literal(_NUMBER)} and {column} rlike '[.eE]'"
+        bare = literal(f'"{re.escape(path[-1])}"' + r"\s*:\s*[-+0-9.]")
+        tests.append(f"({like} and {_TEXT} rlike {bare})")
+    return " or ".join(f"coalesce({test}, false)" for test in tests)
 
 
 def _some(schema: Any, names: Collection[str], *, among: bool) -> Any:

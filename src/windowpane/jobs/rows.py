@@ -6,6 +6,7 @@ a CSV file by their places whatever its heading says. Options that the job gives
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,10 @@ _OWN_WAY = {"mode", "columnnameofcorruptrecord"}
 """Options by which a job says itself what becomes of a malformed record."""
 _NO_LINES = {"multiline", "encoding", "charset", "singlevariantcolumn"}
 """Options with which the lines of a file are not the texts of its JSON objects."""
+_LINES = {("multiline", "false"), ("encoding", "utf-8"), ("charset", "utf-8"), ("encoding", "utf8")}
+"""Those that say what is so anyway."""
+_DROPS = re.compile(r"\b(explode|posexplode|inline)\s*\(", re.IGNORECASE)
+"""Functions that leave no row where a column is null, as it is in a record that could not be read."""
 _REMEDY = (
     " (Correct the record, or write malformed: reject, which counts such records, or keep, which has nulls.)"
 )
@@ -69,7 +74,8 @@ def _own_way(source: Source, schema: Any, session: Any) -> bool:
 
 def _of_lines(source: Source, session: Any) -> bool:
     """Whether a source has files of JSON objects in lines, and no columns in the names of directories."""
-    if source.format != "json" or _NO_LINES & {name.lower() for name in source.options}:
+    given = {(name.lower(), value.lower()) for name, value in source.options.items()} - _LINES
+    if source.format != "json" or _NO_LINES & {name for name, _ in given}:
         return False
     try:
         there = session.read.format("text").options(**source.options).load(source.path).columns
@@ -85,7 +91,7 @@ def _objects(reader: Any, source: Source, schema: Any, paths: Sequence[Path]) ->
         about = [name for name in _OF_RECORD if name in found.columns and name not in schema.names]
         found = objects(found, schema, paths, Texts(_place(about, source), about))
     else:
-        found = lines(_loaded(reader.format("text"), source), source.options)
+        found = lines(_loaded(reader.format("text"), source))
         found = objects(found, schema, paths, Texts("input_file_name()", options=source.options))
     if source.malformed == "fail":
         return found, (RECORD, FAULT)
@@ -142,12 +148,22 @@ def _chosen(found: Any, job: Job, marks: tuple[str, ...]) -> Any:
     """What `select` and `where` leave; a malformed record stays, to be counted or to stop the job."""
     select, where = job.source.select, job.source.where
     if select:
+        _need_outer(job, select if marks else ())
         there = found.selectExpr(*select).columns
         found = found.selectExpr(*select, *(name for name in marks if name not in there))
     if where is not None:
         kept = f"({where}\n) or {RECORD} is not null" if marks else where
         found = found.where(kept)
     return _stopping(found, job).drop(*marks) if FAULT in marks else found
+
+
+def _need_outer(job: Job, select: Sequence[str]) -> None:
+    """Fail where a function would drop malformed records before they are counted."""
+    for drops in filter(None, map(_DROPS.search, select)):
+        raise job.section("source").error(
+            f"select has {drops[1]}(), which drops malformed records uncounted. Write {drops[1]}_outer() "
+            "and leave nulls out by where, which malformed records pass, or write malformed: keep."
+        )
 
 
 def _stopping(found: Any, job: Job) -> Any:

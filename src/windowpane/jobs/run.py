@@ -16,7 +16,7 @@ from windowpane.jobs.document import BadJob
 from windowpane.jobs.ends import ours
 from windowpane.jobs.footers import Footers
 from windowpane.jobs.job import Job, QuerySpec
-from windowpane.jobs.several import write_strays
+from windowpane.jobs.several import strays_of
 from windowpane.jobs.show import Progress, progress_of_all
 from windowpane.jobs.start import Beside, start
 from windowpane.jobs.watch import Watch
@@ -90,10 +90,13 @@ def _batch(built: list[tuple[QuerySpec, Outputs]], stop: threading.Event, report
     for spec, outputs in built:
         if stop.is_set():
             return INTERRUPTED
+        strays = strays_of(spec, outputs)
         tagged = outputs.frame.persist()  # one pass gives both; a sink that keeps answers needs it on
         counts = counts_in(tagged)
-        write_once(spec, outputs.split(tagged)[spec.name])
-        write_strays(spec, outputs, tagged)
+        found = outputs.split(tagged)
+        write_once(spec, found[spec.name])
+        for stray in strays:
+            stray.add(found[stray.name])
         done.append(progress_of_all(spec.name, counts))
         report(done)
     return FINISHED

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from windowpane.core.required import WELL_FORMED
 from windowpane.jobs.fields import located
-from windowpane.jobs.files import COLUMN
-from windowpane.jobs.job import QuerySpec
+from windowpane.jobs.files import COLUMN, Publisher
+from windowpane.jobs.job import QuerySpec, Sink
 from windowpane.jobs.objects import RECORD
 from windowpane.jobs.strays import STRAYS
 from windowpane.jobs.watch import Told
@@ -19,10 +21,57 @@ from windowpane.jobs.write import EachBatch, append, each_batch, printed, publis
 from windowpane.spark import schema_of
 from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import newest_of
-from windowpane.values.errors import BadQuery
+from windowpane.values.errors import BadQuery, unknown_column
 
 REASON = "reason"
 """The column of the rejects that says why."""
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Where the late rows or the rejects of a query go; nowhere to keep them means the console."""
+
+    name: str
+    title: str
+    sink: Sink
+    files: Publisher | None
+
+    def need_owner(self, owner: str) -> None:
+        """An error if the sink belongs to another checkpoint."""
+        if self.files is not None:
+            self.files.need_owner(owner)
+
+    def write(self, rows: Any, number: int, owner: str) -> None:
+        """Write those of a micro-batch."""
+        if self.files is None:
+            printed(_own(self.name, rows), f"{self.title}, batch {number}", self.sink.rows)
+        else:
+            self.files.write(_own(self.name, rows), number, owner)
+
+    def add(self, rows: Any) -> None:
+        """Write those of a batch job."""
+        if self.files is None:
+            printed(_own(self.name, rows), self.title, self.sink.rows)
+        else:
+            self.files.add(_own(self.name, rows))
+
+
+def strays_of(spec: QuerySpec, outputs: Outputs) -> list[Stray]:
+    """The sinks of late rows and rejects, made ready before anything is written."""
+    need_columns(spec, outputs)
+    frames, found = outputs.split(), []
+    for name, sink in spec.strays.items():
+        files = publisher(sink, sink.node or spec.node, _own(name, frames[name]))
+        found.append(Stray(name, f"{spec.name}: {STRAYS[name]}", sink, files))
+    return found
+
+
+def need_columns(spec: QuerySpec, outputs: Outputs) -> None:
+    """Fail if late rows or rejects do not fit their sinks; nothing is made ready."""
+    frames = outputs.split()
+    for name, sink in spec.strays.items():
+        rows = schema_of(_own(name, frames[name]))
+        located(sink.node or spec.node, partial(_need_columns, name, sink, rows))
 
 
 def each_output(spec: QuerySpec, outputs: Outputs, told: Told) -> EachBatch:
@@ -30,19 +79,20 @@ def each_output(spec: QuerySpec, outputs: Outputs, told: Told) -> EachBatch:
 
     A kill in between has Spark repeat it, which adds nothing to a sink that has its number.
     """
-    frames = outputs.split()
-    each = each_batch(spec, frames[spec.name])
-    strays = {name: _stray(spec, name, frames[name])[0] for name in spec.strays}
+    each = each_batch(spec, outputs.split()[spec.name])
+    strays = strays_of(spec, outputs)
 
     def write(batch: Any, number: int, owner: str) -> None:
+        for stray in strays:
+            stray.need_owner(owner)  # before the answers are out
         with kept(batch):
             found = outputs.split(batch)
             with kept(found[spec.name]) as answers:
                 told[number] = newest_of(answers)
                 frame = shaped(spec, answers)
                 each(frame, number, owner) if each is not None else append(spec.sink, frame)
-            for name, stray in strays.items():
-                stray(found[name], number, owner)
+            for stray in strays:
+                stray.write(found[stray.name], number, owner)
 
     return write
 
@@ -57,48 +107,27 @@ def kept(frame: Any) -> Iterator[Any]:
         frame.unpersist()
 
 
-def write_strays(spec: QuerySpec, outputs: Outputs, tagged: Any) -> None:
-    """Write the late rows and rejects of a batch job."""
-    found = outputs.split(tagged)
-    for name in spec.strays:
-        _stray(spec, name, found[name])[1](found[name])
-
-
-def _stray(spec: QuerySpec, name: str, rows: Any) -> tuple[EachBatch, Callable[[Any], None]]:
-    """What to do with the late rows or rejects of a micro-batch, and of a batch job."""
-    sink = spec.strays[name]
-    node = sink.node or spec.node
-    located(node, lambda: _need_columns(name, sink.format, schema_of(rows)))
-    files = publisher(sink, node, _own(name, rows))
-    title = f"{spec.name}: {STRAYS[name]}"
-    if files is None:
-        return (
-            lambda frame, number, _: printed(_own(name, frame), f"{title}, batch {number}", sink.rows),
-            lambda frame: printed(_own(name, frame), title, sink.rows),
-        )
-    return (
-        lambda frame, number, owner: files.write(_own(name, frame), number, owner),
-        lambda frame: files.add(_own(name, frame)),
-    )
-
-
 def _own(name: str, rows: Any) -> Any:
     """The rows without the marks of readers, but with the texts of those that could not be read."""
     return rows.drop(WELL_FORMED, *(() if name == "rejects" else (RECORD,)))
 
 
-def _need_columns(name: str, form: str, schema: pa.Schema) -> None:
+def _need_columns(name: str, sink: Sink, schema: pa.Schema) -> None:
     """Fail if the rows of a stream have columns that their sink has itself or cannot hold."""
-    taken = [COLUMN] if form != "console" else []
-    for column in schema.names:
-        if column in taken or (column == REASON and schema.names.count(REASON) > 1):
+    names = [column.lower() for column in schema.names]  # as Spark compares them
+    taken = [COLUMN] if sink.format != "console" else []
+    for column, lower in zip(schema.names, names, strict=True):
+        if lower in taken or (lower == REASON and names.count(REASON) > 1):
             raise BadQuery(
                 f"the {STRAYS[name]} have a column {column!r} of the source, as the sink has itself. "
                 "Name it anew with select in the source."
             )
-    nested = [f.name for f in schema if pa.types.is_nested(f.type)] if form == "csv" else []
+    nested = [f.name for f in schema if pa.types.is_nested(f.type)] if sink.format == "csv" else []
     if nested:
         raise BadQuery(
             f"the {STRAYS[name]} have a column {nested[0]!r} that holds several values, which CSV cannot. "
             "Use json or parquet."
         )
+    for column in sink.partition_by:
+        if column not in schema.names:
+            raise unknown_column(column, f"what goes to {name}", schema.names)

@@ -71,7 +71,8 @@ def publisher(sink: Sink, node: Node, rows: Any) -> Publisher | None:
     path = None if sink.path is None or sink.format not in FILES else local_path(sink.path)
     if path is None:
         return None
-    whole = {"ignoreNullFields": "false"} if sink.format == "json" else {}
+    # a null is told, and quotes are doubled as every reader of CSV knows them
+    whole = {"json": {"ignoreNullFields": "false"}, "csv": {"escape": '"'}}.get(sink.format, {})
     files = Publisher(sink.format, path, whole | dict(sink.options), sink.partition_by)
     located(node, lambda: files.prepare(schema_of(rows)))
     return files

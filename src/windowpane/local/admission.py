@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,14 +150,33 @@ class Gate:
         derivation = self.stream.derivation
         return fitting if derivation is None else derivation.rows(fitting, self._schema, self.stream.name)
 
+    def waited(self, batch: pa.RecordBatch) -> Admitted | None:
+        """The first row, judged, if it waited and a batch that is about to be admitted tells what it is."""
+        held = self.first
+        if held is None:
+            return None
+        _, time, marker = self._places(batch)
+        marks = self._markers(held.row)
+        both = None if marker is None or marks is None else np.concatenate([marks, marker])
+        lone = self.clock.begin(np.concatenate([[held.time], time]), both)
+        if lone == 0:
+            return None
+        self.first = None
+        admitted = self._judged(held.row, held.now)
+        if lone is not None:
+            self.clock.begin_anew()  # it was absurd, and the row that told it is alone itself
+        return admitted
+
     def admit(self, batch: pa.RecordBatch, now: int | None = None) -> Admitted:
         """Sort rows into kept, late, rejected and duplicates; the clock moves on."""
-        if self.first is not None or not self.clock.begun:
-            batch = self._begin(batch, now)
+        if self.first is None and not self.clock.begun:
+            batch = self._held_back(batch, now)
         return self._judged(batch, now)
 
-    def moved(self, move: Callable[[Clock], int]) -> Admitted | None:
+    def moved(self, move: Callable[[Clock], int], now: int | None = None) -> Admitted | None:
         """Move the bound by hand or by the caller's clock; gives the first row if it is placed by that."""
+        if self.first is not None and self.first.now is None:
+            self.first = replace(self.first, now=now)  # as of any tuple, the next tick tells when it came
         admitted = None
         if self.first is not None and self.clock.near(self.first.time, move(self.clock.copy())):
             # it came before, so that it is judged before: it is not late by this
@@ -167,27 +186,29 @@ class Gate:
         self.forget()
         return admitted
 
-    def _begin(self, batch: pa.RecordBatch, now: int | None) -> pa.RecordBatch:
-        """The rows to be judged now: with the first one, which waited, or without one that is to wait."""
-        held, self.first = self.first, None
-        if held is not None:
-            batch = pa.concat_batches([held.row, batch])
-        time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
-        placed = _placed(len(time), valid, bad, self._lacks(batch))
-        at = np.arange(len(time)) if placed is None else np.nonzero(placed)[0]
-        marker = self._markers(batch)
-        lone = self.clock.begin(time[at], None if marker is None else marker[at])
+    def _held_back(self, batch: pa.RecordBatch, now: int | None) -> pa.RecordBatch:
+        """The rows to be judged now, without the first one if it is alone and has to wait."""
+        at, time, marker = self._places(batch)
+        lone = self.clock.begin(time, marker)
         if lone is None:
             return batch
         place = int(at[lone])
         row = batch.slice(place, 1)
         self._source_ids(row)  # one that is not listed is an error of the push that brought it
-        if held is not None and place == 0:
-            now = held.now
-        elif now is not None:
+        if now is not None:
             self.clock.told(now)
-        self.first = First(row, int(time[place]), now)
-        return batch.filter(pa.array(np.arange(len(time)) != place))
+        self.first = First(row, int(time[lone]), now)
+        if batch.num_rows == 1:
+            return batch.slice(0, 0)
+        return batch.filter(pa.array(np.arange(batch.num_rows) != place))
+
+    def _places(self, batch: pa.RecordBatch) -> tuple[Ints, Ints, Bools | None]:
+        """Which rows have a place in time, with their times, and which of these are markers."""
+        time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)
+        placed = _placed(len(time), valid, bad, self._lacks(batch))
+        at = np.arange(len(time)) if placed is None else np.nonzero(placed)[0]
+        marker = self._markers(batch)
+        return at, time[at], None if marker is None else marker[at]
 
     def _judged(self, batch: pa.RecordBatch, now: int | None) -> Admitted:
         time, valid, bad = read_time(batch.column(self.stream.time), self.stream.time)

@@ -78,7 +78,11 @@ class Runner:
     def _take(self, whole: object, now: int | None, steps: list[tuple[int, Step]]) -> None:
         """Take a table or batch in, piece by piece: all of it, or nothing and an error."""
         with self._or_nothing():
-            steps += [(given, self._push(piece, now)) for given, piece in self._pieces(whole)]
+            taken = []
+            for given, piece in self._pieces(whole):
+                taken += self._waited(piece)
+                taken.append((given, self._push(piece, now)))
+            steps += taken
 
     def _pieces(self, whole: object) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The stream's rows, and how many were given for them: a condition may have dropped some."""
@@ -100,7 +104,7 @@ class Runner:
         self._check_open()
         now = _clock(now)
         with self._or_nothing():
-            return self._delivered(self._moved(lambda clock: clock.tick(now)))
+            return self._delivered(self._moved(lambda clock: clock.tick(now), now))
 
     def close(self) -> Step:
         """End the stream: every window that holds a row comes out."""
@@ -197,10 +201,16 @@ class Runner:
         before = self.gate.clock.bound
         return self._taken(self.gate.admit(batch, now), before)
 
-    def _moved(self, move: Callable[[Clock], int]) -> Step:
+    def _waited(self, batch: pa.RecordBatch) -> list[tuple[int, Step]]:
+        """The step of the first row, which was given before, if it waited and a batch tells what it is."""
+        before = self.gate.clock.bound
+        admitted = self.gate.waited(batch)
+        return [] if admitted is None else [(0, self._taken(admitted, before))]
+
+    def _moved(self, move: Callable[[Clock], int], now: int | None = None) -> Step:
         """Move the bound; the first row, which may have waited, can have its place by that."""
         before = self.gate.clock.bound
-        admitted = self.gate.moved(move)
+        admitted = self.gate.moved(move, now)
         return self._advance(before) if admitted is None else self._taken(admitted, before)
 
     def _taken(self, admitted: Admitted, before: int) -> Step:

@@ -185,6 +185,9 @@ class SpillRunner(QueryRunner):
         """Take a table or batch in, each piece all or nothing: rows that went into sums do not come out."""
         self._keep_to_budget()
         for given, piece in self._pieces(whole):
+            with self._or_nothing():
+                waited = self._waited(piece)
+            steps += waited
             steps.append((given, self._push(piece, now)))
             # after the answers are noted: those of rows that are in sums must not be lost
             self._keep_to_budget()

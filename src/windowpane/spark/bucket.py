@@ -145,14 +145,13 @@ class Bucket:
         counts = Counts()
         *waited, last = self.beginning.due(received, end=end)
         for due in (*waited, last):
-            # one that waited closes no window, and what is provisional comes once in a micro-batch
-            found, counted = self._step(due, end=end and due is last, early=due is last)
+            found, counted = self._step(due, end=end and due is last)
             counts.add(counted)
             for name, some in found.items():
                 tables.setdefault(name, []).extend(some)
         return tables, counts
 
-    def _step(self, due: Due, *, end: bool, early: bool) -> tuple[dict[str, list[pa.Table]], Counts]:
+    def _step(self, due: Due, *, end: bool) -> tuple[dict[str, list[pa.Table]], Counts]:
         received = due.received
         before = self.progress.bound
         limit = self.progress.take(Seen.merged(received.seen), due.start)
@@ -164,8 +163,8 @@ class Bucket:
         )
         tables: dict[str, list[pa.Table]] = {}
         for i, (part, operator) in enumerate(zip(self.parts, self.operators, strict=True)):
-            wanted = early and any(query.emit == "update" for query in part.plan.queries)
-            moment = Moment(before, bound, self.stream.lateness, wanted, self.progress.high)
+            early = any(query.emit == "update" for query in part.plan.queries)
+            moment = Moment(before, bound, self.stream.lateness, early, self.progress.high)
             found = Sorted(received.payloads.get(i, []), part, before, limit)
             ids = self.ids[i] if self.ids else None
             tables |= found.folded(operator, moment) if part.folded else found.whole(operator, moment, ids)

@@ -88,6 +88,8 @@ class Progress:
         self._admit(sorted(points), markers=False)
         marks = [(top, source) for source, low, top, _ in seen.marked if low < limit]
         self._admit(sorted(marks), markers=True)
+        if self._max_ahead is not None:  # they have a place, though other sources may hold the bound back
+            self._anchor = max([self._anchor, *(top for top, _ in marks)])
         if seen.bound is not None:
             self._clock.punctuate(seen.bound)
         if seen.now is not None:

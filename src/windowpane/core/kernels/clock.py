@@ -152,6 +152,8 @@ def judge_melded(
         if code in (LATE, AHEAD):
             continue
         before, reach = sources[S_BOUND, s], t
+        if code == MARKER:
+            anchor = max(anchor, t)  # it has a place, though other sources may hold the bound back
         if code == KEPT:
             rising &= t >= high
             low = min(low, t)
@@ -163,5 +165,5 @@ def judge_melded(
         if sources[S_STATUS, s] != ACTIVE or (before <= bound and reach > bound):
             sources[S_STATUS, s] = ACTIVE
             bound = max(bound, _lowest(sources))
-    clock[BOUND], clock[HIGH] = bound, high
+    clock[BOUND], clock[HIGH], clock[ANCHOR] = bound, high, anchor
     return low, top, rising
