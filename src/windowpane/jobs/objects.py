@@ -32,11 +32,15 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Texts:
-    """What is known of the texts: the SQL text for the place of one, columns beside it, and JSON options."""
+    """What is known of the texts: the SQL text for the place of one, columns beside it, and JSON options.
+
+    `skips`: a text without any object, such as a comment, is no record.
+    """
 
     place: str
     about: Sequence[str] = ()
     options: Options = field(default_factory=dict)
+    skips: bool = False
 
 
 def lines(found: Any) -> Any:
@@ -55,10 +59,8 @@ def objects(found: Any, schema: Any, paths: Sequence[Path], texts: Texts) -> Any
     strict = _parsed(read.add(RECORD, "string"), {**options, _CORRUPT: RECORD})
     found = found.selectExpr(f"cast(value as string) as {_TEXT}", *about)
     other = [f"{_parsed(rest, options)} as {_REST}"] if rest.names else []
-    # where there is no object at all, as in a comment, there is no row
-    found = found.selectExpr("*", f"{strict} as {_ROW}", *other).where(
-        f"{_ROW} is not null or {_TEXT} is null"
-    )
+    found = found.selectExpr("*", f"{strict} as {_ROW}", *other)
+    found = found.where(f"{_ROW} is not null") if texts.skips else found
     columns = [f"{_ROW if name in tops else _REST}.{quoted(name)}" for name in schema.names]
     lacks = f"{_lacks(paths, options)} as {_LACKS}"
     bad = f"coalesce({_ROW}.{RECORD}, if({_changed(read, paths)}, {_TEXT}, null)) as {_BAD}"

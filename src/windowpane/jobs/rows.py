@@ -92,7 +92,7 @@ def _objects(reader: Any, source: Source, schema: Any, paths: Sequence[Path]) ->
         found = objects(found, schema, paths, Texts(_place(about, source), about))
     else:
         found = lines(_loaded(reader.format("text"), source))
-        found = objects(found, schema, paths, Texts("input_file_name()", options=source.options))
+        found = objects(found, schema, paths, Texts("input_file_name()", options=source.options, skips=True))
     if source.malformed == "fail":
         return found, (RECORD, FAULT)
     return found.drop(FAULT).selectExpr("*", _WELL_FORMED), (WELL_FORMED, RECORD)
