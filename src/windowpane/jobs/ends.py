@@ -11,7 +11,7 @@ from pathlib import Path
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, choice, text_of
 from windowpane.jobs.job import Malformed, Sink, Source
-from windowpane.values.errors import BadQuery
+from windowpane.values.errors import BadQuery, unknown_column
 from windowpane.values.paths import SCHEME, local_path
 
 FILES = ("parquet", "csv", "json", "orc")
@@ -87,6 +87,13 @@ def ours(sink: Sink) -> bool:
     """Whether micro-batches pass through a function of ours, and not through a sink of Spark's."""
     local = sink.path is not None and local_path(sink.path) is not None
     return sink.format in {*DATABASES, "console"} or (sink.format in FILES and local)
+
+
+def need_partitions(partition_by: Sequence[str], names: Sequence[str], what: str) -> None:
+    """Fail if a column is not there by which files are to be shared out to directories."""
+    for name in partition_by:
+        if name not in names:
+            raise unknown_column(name, what, names)
 
 
 def need_free(names: Sequence[str], *taken: str) -> None:

@@ -22,9 +22,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc, parquet
 
-from windowpane.jobs.ends import need_free
+from windowpane.jobs.ends import need_free, need_partitions
 from windowpane.jobs.record import FILE, Record, read_record, write_record
-from windowpane.values.errors import BadQuery, unknown_column
+from windowpane.values.errors import BadQuery
 
 COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
@@ -66,7 +66,7 @@ class Publisher:
             )
         if self.format == "csv" and "window" in schema.names:
             need_free(schema.names, "window_start", "window_end")
-        self.need_columns(schema)
+        need_partitions(self.partition_by, schema.names, "what goes to the sink")
         if (self.path / _SPARKS).exists():
             raise BadQuery(
                 f"{str(self.path)!r} was written by Spark's own file sink, whose readers would not see other "
@@ -81,15 +81,9 @@ class Publisher:
             ) from error
         self._need_all(read_record(self.path))
 
-    def need_columns(self, schema: pa.Schema) -> None:
-        """An error if a column is not there by which the files are to be shared out to directories."""
-        for name in self.partition_by:
-            if name not in schema.names:
-                raise unknown_column(name, "what goes to the sink", schema.names)
-
-    def need_owner(self, owner: str) -> None:
-        """An error if the directory belongs to another checkpoint; nothing is touched."""
-        record = read_record(self.path)
+    def need_owner(self, owner: str, record: Record | None = None) -> None:
+        """An error if the directory, by its record, belongs to another checkpoint; nothing is touched."""
+        record = record or read_record(self.path)
         if record is not None and record.owner != owner:
             raise BadQuery(
                 f"{str(self.path)!r} belongs to another checkpoint. "
@@ -143,7 +137,7 @@ class Publisher:
             write_record(self.path, Record(owner), aside, first=True)
             _sync(self.path)
             record = read_record(self.path) or Record(owner)
-        self.need_owner(owner)
+        self.need_owner(owner, record)
         return record
 
     def _note(self, record: Record, before: Record | None, aside: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -38,6 +38,7 @@ class Footers:
     columns: Sequence[Column]
     options: Mapping[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
+    _unread: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -52,9 +53,21 @@ class Footers:
     def check(self) -> None:
         """Look at files that were not looked at; an error names the first that lacks a column."""
         with self._one:  # queries that run side by side share it
-            for file, named in self._files():
-                if file not in self._seen and self._fits(file, named):
-                    self._seen.add(file)
+            self._look(self._files())
+
+    def check_again(self) -> None:
+        """Look once more at files that could not be read: one that was being written may be whole now."""
+        with self._one:
+            self._look(self._unread)
+
+    def _look(self, files: Iterable[tuple[str, Sequence[str]]]) -> None:
+        unread = []
+        for file, named in files:
+            if file not in self._seen and not self._fits(file, named):
+                unread.append((file, named))
+            else:
+                self._seen.add(file)
+        self._unread = unread
 
     def _fits(self, file: str, named: Sequence[str]) -> bool:
         """Whether the file has all columns; False where it cannot be read, which Spark tells if it tries."""

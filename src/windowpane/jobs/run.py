@@ -130,15 +130,20 @@ def _watch(
     running: Sequence[_Running], stop: threading.Event, report: Report, unseen: Footers | None
 ) -> None:
     """Report until all queries ended or a stop is asked for; look at files that no micro-batch looks at."""
-    over = False
+    over, known = False, [-1] * len(running)
     while not over:
         stopped = stop.wait(_LOOK)
-        if unseen is not None:
+        told = [one.watch.look() for one in running]
+        batches = [progress.batch for progress in told]
+        if unseen is not None and batches != known:
             unseen.check()
-        report([one.watch.look() for one in running])
+        known = batches
+        report(told)
         active = any(one.query.isActive for one in running)  # asked first: what ends later is seen later
         again = [not stopped and one.started_again() for one in running]
         over = stopped or not (active or any(again))
+    if unseen is not None and not stopped:
+        unseen.check()
     report([one.watch.look() for one in running])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.core.required import WELL_FORMED
+from windowpane.jobs.ends import need_partitions
 from windowpane.jobs.fields import located
 from windowpane.jobs.files import COLUMN, Publisher
 from windowpane.jobs.job import QuerySpec, Sink
@@ -21,7 +22,7 @@ from windowpane.jobs.write import EachBatch, append, each_batch, printed, publis
 from windowpane.spark import schema_of
 from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import newest_of
-from windowpane.values.errors import BadQuery, unknown_column
+from windowpane.values.errors import BadQuery
 
 REASON = "reason"
 """The column of the rejects that says why."""
@@ -128,6 +129,4 @@ def _need_columns(name: str, sink: Sink, schema: pa.Schema) -> None:
             f"the {STRAYS[name]} have a column {nested[0]!r} that holds several values, which CSV cannot. "
             "Use json or parquet."
         )
-    for column in sink.partition_by:
-        if column not in schema.names:
-            raise unknown_column(column, f"what goes to {name}", schema.names)
+    need_partitions(sink.partition_by, schema.names, f"what goes to {name}")

@@ -73,7 +73,7 @@ def _started(writer: Any, each: EachBatch, beside: Beside) -> Any:
             beside.files.check()
         each(frame, number, owner.id())
         if beside.files is not None:
-            beside.files.check()  # one that was being written when it was looked at may be whole now
+            beside.files.check_again()
 
     return owner.named(writer.foreachBatch(write).start())
 

@@ -64,9 +64,10 @@ class Beginning:
 
     def due(self, received: Received, *, end: bool = False) -> list[Due]:
         """What is to be taken now, in order; the last one is of this micro-batch, though it may be empty."""
-        seen, held, progress = Seen.merged(received.seen), self._held, self._progress
+        held, progress = self._held, self._progress
         if held is None and progress.begun:
             return [Due(received, progress.start)]
+        seen = Seen.merged(received.seen)
         runs, marked = self._first(seen)
         if not runs and not marked:
             return [Due(received, progress.start)]
