@@ -168,3 +168,52 @@ sink: {{format: console}}
         BadState, match=r"was select inline\(a\) and v > 1, is now select inline\(a\) and v > 2"
     ):
         need_same(stored(first), query("v * 2", "v > 2").plan)
+
+
+def selecting(folder, select):
+    """The query of a job whose source has this in its select."""
+    from windowpane.jobs import load
+    from windowpane.jobs.build import queries
+
+    (folder / "in").mkdir(exist_ok=True)
+    written = json.dumps(["t", "v", select])
+    text = f"""\
+source: {{format: parquet, path: in, select: {written}}}
+stream: {{time: t}}
+query: {{window: tumbling(5), aggregates: sum(x)}}
+sink: {{format: console}}
+"""
+    (folder / "job.yaml").write_text(text, "utf-8")
+    return queries(load(folder / "job.yaml"), schema=ROWS.schema)[0]
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("bid.x", "ask.x"),
+        ("`bid`.x", "`ask`.x"),
+        ("`bid`.`x`", "`ask`.`x`"),
+        ("bid x", "ask x"),
+        ("bid.price x", "ask.price x"),
+        ("`bid price` x", "`ask price` x"),
+        ("`bid price` as x", "`ask price` as x"),
+        ("bid `x`", "ask `x`"),
+        ("bid as `x`", "ask as `x`"),
+        ("bid.*", "ask.*"),
+        ("bid.x", "x"),
+    ],
+)
+def test_a_jobs_column_from_another_place_is_another_plan(tmp_path, then, now):
+    """The names and types of the columns stay, so that only the texts tell: state of both was mixed."""
+    before = stored(selecting(tmp_path, then))
+    need_same(before, selecting(tmp_path, then).plan)
+    with pytest.raises(BadState, match="of the stream was"):
+        need_same(before, selecting(tmp_path, now).plan)
+
+
+def test_a_jobs_column_by_its_own_name_is_no_text_of_its_plan(tmp_path):
+    """Checkpoints of before go on, and the form of a name may change."""
+    before = stored(selecting(tmp_path, "x"))
+    for same in ("`x`", " x ", "*"):
+        need_same(before, selecting(tmp_path, same).plan)
+    assert "where" not in stored(selecting(tmp_path, "`x.y z`"))["stream"]

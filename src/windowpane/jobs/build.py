@@ -19,6 +19,9 @@ from windowpane.query import Query
 from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import ERRORS, observed_input, reason
 
+_PLAIN = re.compile(r"\s*(\*|\w+|`([^`]|``)+`)\s*")
+"""A column by its own name, which the plan has anyway. Of `bid.price` or `bid price` it has only `price`."""
+
 
 def source_of(job: Job, session: Any) -> Opened:
     """The source, with its rows as a DataFrame, streaming unless the trigger is `batch`."""
@@ -53,7 +56,7 @@ def _derived(stream: Stream, source: Source) -> Stream:
         alias = re.fullmatch(r"(?is)(.+?)\s+as\s+`?(\w+)`?\s*", text)
         if alias:
             stream = stream.computing({alias[2]: alias[1]})
-        elif not re.fullmatch(r"[\w.`*\s]+", text):
+        elif not _PLAIN.fullmatch(text):
             stream = stream.where(f"select {text}")
     return stream if source.where is None else stream.where(source.where)
 
