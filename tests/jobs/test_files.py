@@ -3,12 +3,13 @@
 import bz2
 import gzip
 import shutil
+import tempfile
 import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from tests.jobs.published import published
 from windowpane.errors import BadQuery
@@ -236,6 +237,55 @@ def test_batch_jobs_into_one_directory_take_turns(files):
     files.add(Spy([1], then=begin))
     other.join()
     assert numbers(files.path) == [1, 2]
+
+
+def test_a_link_to_another_file_system_is_a_place_for_answers(tmp_path):
+    """Micro-batches were written beside the link, from where no rename leads to the other file system."""
+    other = Path("/dev/shm")  # noqa: S108 - a file system of its own
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip(f"{other} is no other file system here")
+    with tempfile.TemporaryDirectory(dir=other) as folder:
+        (Path(folder) / "far").mkdir()
+        (tmp_path / "out").symlink_to(Path(folder) / "far")
+        files = Publisher("parquet", tmp_path / "out")
+        files.prepare(SCHEMA)
+        files.write(Frame([1]), 0, "query")
+        assert numbers(Path(folder) / "far") == [1]
+        assert sorted(path.name for path in Path(folder).iterdir()) == [".far.staging", "far"]
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.fixture(params=["mount", "rights"])
+def shut_in(request, tmp_path, monkeypatch):
+    """A directory that nothing can be moved into from beside it."""
+    from windowpane.jobs import files as module
+
+    (tmp_path / "out").mkdir()
+    if request.param == "mount":
+        monkeypatch.setattr(module, "_device", lambda path: int(path == tmp_path / "out"))
+    else:
+        monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
+    return tmp_path / "out"
+
+
+def test_what_cannot_be_moved_from_beside_is_written_within_where_readers_do_not_look(shut_in):
+    files = Publisher("parquet", shut_in)
+    files.prepare(SCHEMA)
+    files.write(Frame([1]), 0, "query")
+    seen = []
+
+    def look():
+        seen.append(numbers(shut_in / "batch=*"))
+        seen.append(dataset.dataset(shut_in, format="parquet").to_table()["n"].to_pylist())
+
+    spy = Spy([2], then=look)
+    files.write(spy, 1, "query")
+    assert shut_in in spy.path.parents
+    assert seen == [[1], [1]]
+    assert numbers(shut_in) == [1, 2]
+    assert [path.name for path in shut_in.parent.iterdir()] == ["out"]
+    assert list(files.staging.iterdir()) == []
+    files.prepare(SCHEMA)
 
 
 def test_places_and_columns_that_will_not_do_are_told(tmp_path, files):

@@ -55,7 +55,8 @@ class Publisher:
 
         Each owner has a folder of its own there, since one that will be refused must not touch another's.
         """
-        return self.path.parent / f".{self.path.name}.staging"
+        home = self.path.resolve()  # of a link: beside what it leads to, from where alone it can be moved
+        return home / ".staging" if _shut_in(home) else home.parent / f".{home.name}.staging"
 
     def prepare(self, schema: pa.Schema) -> None:
         """Make the directory; an error if it cannot take the answers, or if some that it had are gone."""
@@ -164,6 +165,17 @@ class Publisher:
                 "Restore it from a copy. If it was removed on purpose, remove what is older too, or with all "
                 f"others the file {FILE!r}."
             )
+
+
+def _shut_in(home: Path) -> bool:
+    """Whether nothing can be moved into a directory from beside it: a mount point, or a parent not ours."""
+    if not home.exists():
+        return False
+    return _device(home) != _device(home.parent) or not os.access(home.parent, os.W_OK)
+
+
+def _device(path: Path) -> int:
+    return path.stat().st_dev
 
 
 @contextmanager
