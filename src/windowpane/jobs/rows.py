@@ -60,11 +60,11 @@ def opened(job: Job, session: Any) -> Opened:
 
 
 def _schema(source: Source, session: Any) -> Any:
-    """The columns to read."""
+    """The columns to read: those that are given, or those of the files that the source's options choose."""
     if source.schema is not None:
         return session.createDataFrame([], source.schema).schema
     parquet = source.format == "parquet" and source.path is not None
-    return session.read.parquet(source.path).schema if parquet else None
+    return _loaded(session.read.format("parquet"), source).schema if parquet else None
 
 
 def _own_way(source: Source, schema: Any, session: Any) -> bool:
