@@ -148,3 +148,12 @@ def test_provisional_rows_of_a_row_that_waited_come_before_those_of_the_next():
     pump.push(table_of([(5, "a", False)]))
     found = pump.push(table_of([(7, "b", False)]))["query"].to_pylist()
     assert [(r["count"], r["final"]) for r in found] == [(1, False), (2, False)]
+
+
+def test_the_provisional_row_of_a_row_that_waited_comes_though_the_next_is_in_another_window():
+    """docs/spark.md said that it is left out."""
+    stream = wp.stream(schema=SCHEMA, time="t", max_ahead=100, delay=50)
+    pump = Pump(stream.window(wp.tumbling(10)).agg(wp.count(), emit="update"))
+    assert not pump.push(table_of([(5, "a", False)]))
+    found = pump.push(table_of([(25, "b", False)]))["query"].to_pylist()
+    assert [(r["window"]["start"], r["count"], r["final"]) for r in found] == [(0, 1, False), (20, 1, False)]
