@@ -19,6 +19,8 @@ from windowpane.core.kernels.update_queue import (
     PAUSE,
     WAITING,
     Keys,
+    cost_of,
+    turn_of,
 )
 
 _INF = np.inf
@@ -76,7 +78,6 @@ def join_line(
     ids: Ints,
     times: Floats,
     rows: Ints,
-    costs: Floats,
     chances: Floats,
     headroom: float,
 ) -> None:
@@ -89,7 +90,7 @@ def join_line(
         totals[NOW] = now
         totals[ORDER] += 1.0
         line.ids[at], line.rows[at], line.times[at], line.following[at] = key, rows[i], now, -1
-        line.kept[at] = keeps(totals, costs[i], now, chances[i], headroom)
+        line.kept[at] = keeps(totals, cost_of(keys, totals, key), now, chances[i], headroom)
         if last[key] >= 0:
             line.following[last[key]] = at
         last[key] = at
@@ -104,11 +105,19 @@ def join_line(
 
 @kernel
 def leave_line(
-    keys: Keys, totals: Floats, line: Line, last: Ints, now: float, budget: float, costs: Floats, out: Ints
+    keys: Keys,
+    totals: Floats,
+    line: Line,
+    last: Ints,
+    now: float,
+    budget: float,
+    costs: Floats,
+    out: Ints,
+    times: Floats,
 ) -> int:
     """Serve tuples from the head of the line while the cost of each fits into the budget; how many.
 
-    `out` gets their places in the line. `costs` is by key.
+    `out` gets their places in the line, `times` when the turn of each comes; `costs` as in `turn_of`.
     """
     spent = 0.0
     count = 0
@@ -116,7 +125,8 @@ def leave_line(
         at = line.ends[HEAD]
         key = line.ids[at]
         if line.kept[at]:
-            if spent + costs[key] > budget:
+            cost = turn_of(keys, totals, costs, key, budget)
+            if spent + cost > budget:
                 break
             counted = max(keys.served[key], totals[MEASURED])
             keys.queue_area[key] += area(keys.first[key], counted, now + spent)
@@ -127,8 +137,9 @@ def leave_line(
             keys.first[key] = line.times[after] if after >= 0 else _INF
             totals[WAITING] -= 1.0
             totals[NOW] = now + spent
-            spent += costs[key]
             out[count] = at
+            times[count] = now + spent
+            spent += cost
             count += 1
         if last[key] == at:
             last[key] = -1
@@ -138,14 +149,13 @@ def leave_line(
 
 @kernel
 def close_ranks(line: Line, last: Ints) -> None:
-    """Move the line to the front of its arrays."""
+    """Move the line to the front of its arrays; only the keys in it are looked at."""
     head, tail = line.ends[HEAD], line.ends[TAIL]
     for at in range(head, tail):
         to = at - head
         line.ids[to], line.rows[to], line.times[to] = line.ids[at], line.rows[at], line.times[at]
         line.kept[to] = line.kept[at]
         line.following[to] = line.following[at] - head if line.following[at] >= 0 else -1
-    for key in range(len(last)):
-        if last[key] >= 0:
-            last[key] -= head
+        if last[line.ids[to]] == at:
+            last[line.ids[to]] = to
     line.ends[HEAD], line.ends[TAIL] = 0, tail - head

@@ -27,6 +27,8 @@ FORGOTTEN, QUEUE_AREA, APPLICATION_AREA = 9, 10, 11
 TOTALS = 12
 LEARN = 0.1
 """How much a new cost counts against what was known."""
+AS_LEARNED: Floats = np.empty(0)
+"""In place of costs by key: what was learned of each counts. An array, so that loops compile but once."""
 _INF = np.inf
 _FRONT = 2.0**52
 _TINY = 1e-12
@@ -146,6 +148,15 @@ def cost_of(keys: Keys, totals: Floats, key: int) -> float:
 
 
 @kernel
+def turn_of(keys: Keys, totals: Floats, costs: Floats, key: int, budget: float) -> float:
+    """How long the turn of a key takes, by `costs` or AS_LEARNED; without a budget no time passes."""
+    if not np.isfinite(budget):
+        return 0.0
+    cost: float = costs[key] if len(costs) > 0 else cost_of(keys, totals, key)
+    return cost
+
+
+@kernel
 def serve(queue: Queue, now: float) -> int:
     """Take the key that the policy ranks first out of the queue, or NOBODY where none waits."""
     keys, totals = queue.keys, queue.totals
@@ -213,16 +224,20 @@ def arrive_many(queue: Queue, policy: int, ids: Ints, times: Floats, rows: Ints)
 def serve_many(queue: Queue, now: float, budget: float, costs: Floats, ids: Ints, times: Floats) -> int:
     """Serve keys one after the other while the cost of each still fits into the budget; how many.
 
-    `costs` is by key. A key is ranked at the time at which its turn comes, so `times` tells when that is.
+    `costs` is by key, or AS_LEARNED. A key is ranked at the time at which its turn comes, so `times` tells
+    when that is.
     """
     spent = 0.0
     count = 0
     while count < len(ids):
         key = best(queue.tree, queue.ranks, queue.habits, now + spent)
-        if key < 0 or spent + costs[key] > budget:
+        if key < 0:
+            break
+        cost = turn_of(queue.keys, queue.totals, costs, key, budget)
+        if spent + cost > budget:
             break
         ids[count] = serve(queue, now + spent)
         times[count] = now + spent
-        spent += costs[key]
+        spent += cost
         count += 1
     return count

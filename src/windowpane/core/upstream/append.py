@@ -61,8 +61,7 @@ class AppendQueue:
         at = int(self._line.ends[steps.TAIL])
         keys, totals = self._queue.keys, self._queue.totals
         headroom = HEADROOM if shed else np.inf
-        new = (ids, times, rows, self._costs()[ids], chances)
-        steps.join_line(keys, totals, self._line, self._last, *new, headroom)
+        steps.join_line(keys, totals, self._line, self._last, ids, times, rows, chances, headroom)
         return rows[~self._line.kept[at : at + len(ids)]]
 
     def take(
@@ -70,16 +69,12 @@ class AppendQueue:
     ) -> Taken:
         """Serve tuples in arrival order: at most `limit`, and while the next fits into `budget`."""
         room = len(self) if limit is None else min(limit, len(self))
-        if not np.isfinite(budget):
-            costs = np.zeros(len(self._queue.keys))
-        elif costs is None:
-            costs = self._costs()
-        out = np.empty(room, np.int64)
+        out, times = np.empty(room, np.int64), np.empty(room)
+        known = shared.AS_LEARNED if costs is None else costs
         keys, totals = self._queue.keys, self._queue.totals
-        count = steps.leave_line(keys, totals, self._line, self._last, float(now), float(budget), costs, out)
-        ids = self._line.ids[out[:count]]
-        spent = np.concatenate([[0.0], np.cumsum(costs[ids])])[:count]
-        return Taken(ids, self._line.rows[out[:count]], now + spent)
+        when = (float(now), float(budget))
+        count = steps.leave_line(keys, totals, self._line, self._last, *when, known, out, times)
+        return Taken(self._line.ids[out[:count]], self._line.rows[out[:count]], times[:count])
 
     def deliver(self, ids: Ints, times: Floats) -> None:
         """The results of what was taken reached the application at these times."""
@@ -167,10 +162,6 @@ class AppendQueue:
             getattr(made._line, name)[:waiting] = arrays[f"line {name}"]
         made._line.ends[:] = 0, waiting
         return made
-
-    def _costs(self) -> Floats:
-        cost = self._queue.keys.cost
-        return np.asarray(np.where(cost > 0.0, cost, self._queue.totals[shared.COST]))
 
     def _make_room(self, keys: int, tuples: int) -> None:
         self._count = max(self._count, keys)

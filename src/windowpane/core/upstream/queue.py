@@ -105,13 +105,8 @@ class KeyQueue:
         """
         room = len(self) if limit is None else min(limit, len(self))
         ids, times = np.empty(room, np.int64), np.empty(room)
-        if not np.isfinite(budget):
-            costs = np.zeros(len(self._queue.keys.cost))
-        elif costs is None:
-            costs = np.where(
-                self._queue.keys.cost > 0.0, self._queue.keys.cost, self._queue.totals[steps.COST]
-            )
-        count = steps.serve_many(self._queue, float(now), float(budget), costs, ids, times)
+        known = steps.AS_LEARNED if costs is None else costs
+        count = steps.serve_many(self._queue, float(now), float(budget), known, ids, times)
         return Taken(ids[:count], self._queue.keys.row[ids[:count]], times[:count])
 
     def deliver(self, ids: Ints, times: Floats) -> None:

@@ -16,8 +16,9 @@ from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.kernels import update_window_runs as runs
 from windowpane.core.kernels import update_windows as steps
 from windowpane.core.kernels.kinetic import build
+from windowpane.core.kernels.paging import USED
 from windowpane.core.kernels.update_queue import MEASURED, NOW, learn_many
-from windowpane.core.kernels.zones import HELD, WIDTH
+from windowpane.core.kernels.zones import SIZE, WIDTH
 from windowpane.core.upstream.memory import PagePool, Usage
 from windowpane.core.upstream.memory_buffers import WindowBuffers
 from windowpane.core.upstream.queue import CODES, new_queue, widened
@@ -178,10 +179,11 @@ class WindowQueue:
 
         What is done counts for the application when `deliver` says so.
         """
-        held = self._machine.memory.chains[:, HELD]
+        memory = self._machine.memory
+        places = int(memory.places.counts[USED] * memory.shape[SIZE])  # tuples are at most that many
         # EAGER may hand a tuple over twice: with the committed window and with the newest.
-        most = min(tuples, 2 * int(held.sum()))
-        out = new_dequeued(most + int(held.max()), int(self._machine.memory.shape[WIDTH]))
+        most = min(tuples, 2 * places)
+        out = new_dequeued(most + min(self.most_held, places), int(memory.shape[WIDTH]))
         done = new_delivered(most + self._count + 1)
         runs.serve_many(self._machine, out, done, float(now), float(cost), tuples)
         n, d = int(out.filled[0]), int(done.filled[0])
