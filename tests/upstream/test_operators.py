@@ -99,6 +99,56 @@ def test_a_join_delivers_the_newest_match(predicate, pushes):
             side[:] = [row for row in side if row[0] > newest[row[1]] - SIZE]
 
 
+ANY_TIME = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1), st.integers(0, 3)), max_size=6)
+
+
+@pytest.mark.parametrize("predicate", [None, np.not_equal], ids=["all", "some"])
+@given(pushes=st.lists(st.tuples(ANY_TIME, ANY_TIME), min_size=1, max_size=6), size=st.integers(1, 8))
+def test_a_join_finds_what_all_pairs_would_give_where_times_are_equal_or_fall(predicate, pushes, size):
+    join = Join(size, None if predicate is None else lambda a, b: matches(a, b, predicate))
+    sent = {}
+    for inputs in pushes:
+        old = [rows_of(side) for side in join.kept]
+        left, right = (a + list(b) for a, b in zip(old, inputs, strict=True))
+        best = {}
+        for i, (t, key, v) in enumerate(left):
+            for j, (u, other, w) in enumerate(right):
+                new = i >= len(old[0]) or j >= len(old[1])
+                if new and key == other and abs(t - u) < size and (predicate is None or predicate(v, w)):
+                    best[key] = max(best.get(key, (-1,)), (max(t, u), min(t, u), i, j))
+        best = {key: rank for key, rank in best.items() if rank[:2] >= sent.get(key, (-1, -1))}
+        sent |= {key: rank[:2] for key, rank in best.items()}
+        out = join.push(*(tuples(rows) for rows in inputs))
+        found = list(zip(rows_of(out.left), rows_of(out.right), strict=True))
+        assert found == [(left[i], right[j]) for _, (_, _, i, j) in sorted(best.items())]
+
+
+@pytest.mark.parametrize("left_first", [True, False])
+def test_one_new_tuple_is_paired_with_those_of_its_key_alone(left_first):
+    looked_at = []
+
+    def counts(left, _):
+        looked_at.append(len(left))
+        return np.ones(len(left), np.bool_)
+
+    join, n = Join(10_000, counts), 100
+    some = tuples([(t, t % 2, 1) for t in range(n)])
+    join.push(some, some)
+    one = (tuples([(n, 0, 1)]), tuples([]))
+    found = join.push(*(one if left_first else one[::-1]))
+    assert found.time.tolist() == [n]
+    assert looked_at == [n * n // 2, n // 2]
+
+
+def test_without_a_predicate_there_are_no_more_pairs_than_new_tuples():
+    join, n = Join(10_000), 100
+    some = tuples([(t, 0, 1) for t in range(n)])
+    assert [len(part) for part in join._candidates(some, some, some)] == [n, n]
+    join.push(some, some)
+    one, none = tuples([(n, 0, 1)]), tuples([])
+    assert [part.tolist() for part in join._candidates(one, none, some)] == [[n], [n - 1]]
+
+
 def test_a_match_that_is_older_than_the_last_one_is_dropped():
     join = Join(20, lambda a, b: matches(a, b, lambda v, w: v >= w))
     first = join.push(tuples([(2, 0, 9), (10, 0, 1)]), tuples([(3, 0, 1)]))

@@ -156,6 +156,14 @@ def test_one_idle_key_does_not_keep_the_rows_of_the_others():
     assert max(len(rows) for rows in join._rows) <= 8
 
 
+def test_rows_that_came_one_by_one_lie_in_few_pieces():
+    join = QUOTES.join(1_000)
+    for t in range(1, 200):
+        found = join.push(table([(t, "A", t)]), table([(t, "A", t)]))
+        assert found["right_v"].to_pylist() == [t]
+        assert max(rows.column(0).num_chunks for rows in join._rows) < 64
+
+
 def test_windows_of_rows_are_whole_and_the_newest():
     fresh = QUOTES.window(3, 1, clock=lambda: 0.0).agg(wp.mean("v"), wp.count())
     assert fresh.put(table([(t, "A", t) for t in range(1, 6)] + [(1, "B", 9)])) == 0

@@ -28,6 +28,7 @@ Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
 Clock = Callable[[], float]
 _ROW = "row"
+_MANY_PIECES = 64
 
 
 @dataclass(frozen=True)
@@ -239,9 +240,13 @@ class UpdateJoin:
         )
 
     def _forget(self) -> None:
-        """Drop the rows that the join no longer holds, once they are as many as the others."""
+        """Drop the rows that the join no longer holds, once they are as many as the others.
+
+        Each push adds a piece to the rows, and finding a row takes as long as there are pieces.
+        """
         for which, tuples in enumerate(self._join.kept):
-            if len(self._rows[which]) <= 2 * len(tuples):
+            rows = self._rows[which]
+            if len(rows) <= 2 * len(tuples) and rows.column(0).num_chunks < _MANY_PIECES:
                 continue
             self._rows[which] = self._side(which, tuples).combine_chunks()
             self._numbers[which] = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)

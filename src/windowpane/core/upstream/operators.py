@@ -100,10 +100,7 @@ class Join:
     def push(self, left: Tuples, right: Tuples) -> Matches:
         """Take tuples of both sides; the newest match of each key that has a new one."""
         sides = tuple(concat_tuples(old, new) for old, new in zip(self._kept, (left, right), strict=True))
-        fresh = (len(self._kept[0]), len(self._kept[1]))
-        a, b = self._candidates(*sides)
-        new = (a >= fresh[0]) | (b >= fresh[1])
-        a, b = a[new], b[new]
+        a, b = self._candidates(left, right, sides[1])
         if self._predicate is not None and len(a):
             match = self._predicate(sides[0].take(a), sides[1].take(b))
             a, b = a[match], b[match]
@@ -137,16 +134,28 @@ class Join:
         alive: Bools = side.time > self._newest[side.key] - self.size
         return alive
 
-    def _candidates(self, left: Tuples, right: Tuples) -> tuple[Ints, Ints]:
-        """All pairs of one key that are less than `size` apart."""
-        order = np.lexsort((right.time, right.key))
-        low = _first_at(right, order, left.key, left.time - self.size + 1)
-        high = _first_at(right, order, left.key, left.time + self.size)
+    def _candidates(self, left: Tuples, right: Tuples, all_right: Tuples) -> tuple[Ints, Ints]:
+        """Where the two of each pair stand of which at least one is new: pairs of what was kept went out."""
+        kept = (len(self._kept[0]), len(self._kept[1]))
+        a, b = self._partners(left, all_right)
+        d, c = self._partners(right, self._kept[0])
+        return np.concatenate([a + kept[0], c]), np.concatenate([b, d + kept[1]])
+
+    def _partners(self, new: Tuples, others: Tuples) -> tuple[Ints, Ints]:
+        """New tuples, each with those of the others that are of its key and less than `size` apart.
+
+        Without a predicate only with the youngest of them, the last of several: no other pair of a new tuple
+        can be the newest match, and all pairs would need the square of the memory.
+        """
+        order = _of_keys(others, new.key)
+        low = _first_at(others, order, new.key, new.time - self.size + 1)
+        high = _first_at(others, order, new.key, new.time + self.size)
+        if self._predicate is None:
+            low = np.maximum(low, high - 1)
         count = high - low
-        a = np.repeat(np.arange(len(left)), count)
-        within = np.arange(len(a)) - np.repeat(np.cumsum(count) - count, count)
-        b = order[np.repeat(low, count) + within]
-        return a, b
+        at = np.repeat(np.arange(len(new)), count)
+        within = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+        return at, order[np.repeat(low, count) + within]
 
 
 def last_of_key(key: Ints, time: Ints) -> Ints:
@@ -168,6 +177,14 @@ def _newest_pairs(sides: tuple[Tuples, ...], a: Ints, b: Ints) -> Ints:
     order = np.lexsort((b, a, np.minimum(*times), np.maximum(*times), key))
     ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
     return order[ends]
+
+
+def _of_keys(side: Tuples, key: Ints) -> Ints:
+    """The positions of the tuples of these keys, in order of key and time; the others are not even sorted."""
+    asked = np.zeros(max(int(some.max(initial=-1)) for some in (side.key, key)) + 1, np.bool_)
+    asked[key] = True
+    at = np.flatnonzero(asked[side.key])
+    return at[np.lexsort((side.time[at], side.key[at]))]
 
 
 def _first_at(side: Tuples, order: Ints, key: Ints, time: Ints) -> Ints:
