@@ -36,7 +36,7 @@ def fresh_of(policy, clock, budget=0.010, cost=0.001, price=0.0, dear=()):
         clock.now += price + cost * len(frame) + sum(100 * cost for key in frame["k"] if key in dear)
         return frame[["k", "t", "v"]]
 
-    return Fresh(QueueSpec("q", ("k",), "t", policy, budget, function, ANSWER), TYPES)
+    return Fresh(QueueSpec("q", ("k",), "t", policy, budget, function, ANSWER), TYPES, ticks=clock)
 
 
 def payload(rows):
@@ -49,7 +49,7 @@ def stored(fresh):
     """The same queue, written to blocks and read back."""
     blocks = Blocks()
     header = fresh.store(0, blocks)
-    other = Fresh(fresh.spec, fresh.types)
+    other = Fresh(fresh.spec, fresh.types, ticks=fresh.ticks)
     other.restore(0, header, dict(blocks))
     return other
 

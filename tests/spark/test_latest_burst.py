@@ -22,7 +22,8 @@ class Run:
 
     def __init__(self, policy, seed):
         self.now, self.rng = 1_000.0, np.random.default_rng(seed)
-        self.fresh = Fresh(QueueSpec("q", ("k",), "t", policy, BUDGET, self.function, ANSWER), TYPES)
+        spec = QueueSpec("q", ("k",), "t", policy, BUDGET, self.function, ANSWER)
+        self.fresh = Fresh(spec, TYPES, ticks=lambda: self.now)
         self.newest, self.delivered, self.waiting, self.areas = {}, {}, [], []
 
     def function(self, frame):

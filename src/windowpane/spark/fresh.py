@@ -1,12 +1,14 @@
 """Update queues in buckets: the newest row of each key waits until the function has time for it.
 
-This is the whole of the operator but for Spark. Times of arrival and service are seconds of a given clock.
+This is the whole of the operator but for Spark. Times of arrival and service are seconds of a given clock,
+which is read once in a micro-batch; what passes within it is measured by `ticks`, which nobody sets back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,13 +26,12 @@ from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.recency import Looks
 from windowpane.spark.envelope import read_batches
-from windowpane.spark.fresh_calls import AnyQueue, Calls, Pace, mean_cost
+from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
 from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.values.errors import WrongType
 from windowpane.values.freshness import SWITCH, Policy
 
-Clock = Callable[[], float]
 _GUESS, _SHORTEST = 0.001, 1e-9
 """Seconds that a row takes before anything is known of it, and that a call takes at least."""
 _FORGET = 3600.0
@@ -53,6 +54,7 @@ class Fresh:
     pace: Pace = field(default_factory=Pace)
     touched: Touched = field(default_factory=Touched)
     looks: Looks = field(default_factory=lambda: Looks(_FORGET, -np.inf))
+    ticks: Clock = perf_counter
 
     def __post_init__(self) -> None:
         kinds = dict(self.types)
@@ -72,7 +74,7 @@ class Fresh:
         Rows with times from `limit` on are too far ahead; none is promised to come below `bound`.
         """
         notes = Notes()
-        clock = _rising(clock, -np.inf if self.queue is None else self.queue.now)
+        clock = rising(max(clock(), last_told(self.queue)), self.ticks)
         waited = 0 if self.queue is None else len(self.queue)
         self.queue = self._ready(clock())
         notes.lost = waited - len(self.queue)  # where the policy is another: one that keeps the newest only
@@ -282,8 +284,3 @@ class Fresh:
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
             self.queue = kind.restore(header["policy"], arrays)
         self.touched.stored(len(self.index), header["digests"])
-
-
-def _rising(clock: Clock, since: float) -> Clock:
-    """The clock, but never before a time: that of another machine may be behind."""
-    return lambda: max(clock(), since)

@@ -8,6 +8,7 @@ among few, and the others are cleared by calls that take far less than expected.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.queue import KeyQueue, Taken
 
 AnyQueue = KeyQueue | AppendQueue
+Clock = Callable[[], float]
 _ROWS, _GROWTH, _ENOUGH = 4096, 4, 16
 """Rows of a call: at most; how many times those of calls before; so many that it tells what they cost."""
 _PARTS, _WORTH = 8, 4
@@ -71,6 +73,22 @@ def mean_cost(queue: AnyQueue) -> float | None:
     known = queue.views()["cost"]
     known = known[known > 0]
     return float(known.mean()) if len(known) else None
+
+
+def last_told(queue: AnyQueue | None) -> float:
+    """The last time that a queue knows; results of the last call were delivered after its rows were taken."""
+    if queue is None:
+        return -np.inf
+    return float(queue.views()["delivered"].max(initial=queue.now))
+
+
+def rising(base: float, ticks: Clock) -> Clock:
+    """A clock that begins at a time and goes on by ticks.
+
+    A wall clock may be set back, and that of another machine may be behind: calls would seem to take no time.
+    """
+    began = ticks()
+    return lambda: base + (ticks() - began)
 
 
 class Calls:
