@@ -22,6 +22,7 @@ from windowpane.jobs.fields import (
     texts_of,
 )
 from windowpane.jobs.job import Job, NullKeys, QuerySpec, Sink, Source, Trigger, TriggerKind
+from windowpane.jobs.provisional import need_steady
 from windowpane.jobs.strays import need_apart, need_one_pass, with_strays
 from windowpane.values.durations import microseconds
 from windowpane.values.paths import local_path
@@ -53,6 +54,7 @@ def load(file: Path) -> Job:
     need_apart(queries)
     if trigger.kind != "batch":
         need_one_pass(queries)
+        need_steady(queries, stream["keys"])
     checkpoint = _checkpoint(top, queries, trigger, file.parent)
     settings = top.options("spark")
     memory = _memory(top.get("memory"), trigger)
