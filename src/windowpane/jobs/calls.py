@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import accumulate
 from typing import Any, Literal
 
 import windowpane as wp
+from windowpane.jobs.document import shortened
 from windowpane.values.errors import WindowpaneError
 
 Kind = Literal["window", "aggregate", "policy"]
@@ -39,6 +41,9 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'[^']*'|"[^"]*")|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]))"""
     r"""|(?P<length>\d+(?:\.\d+)?[a-zA-Z]+)|(?P<name>[^\W\d]\w*)|(?P<sign>[()\[\],.=]))"""
 )
+_DEEPEST = 20
+_LONGEST = 100
+"""Digits of a number; Python reads no more than some thousand."""
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -83,7 +88,7 @@ def make(call: Call, kind: Kind) -> Any:
         made = function(*nested, **named)
     except WindowpaneError:
         raise
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadCall(
             f"{call.function}(...) cannot take these arguments: {error}. {_usage(function)}"
         ) from None
@@ -146,6 +151,12 @@ def _check_columns(call: Call, made: Any) -> None:
             )
 
 
+def _depth(tokens: Sequence[tuple[str, str]]) -> int:
+    """The most brackets that are open at once."""
+    steps = {("sign", "("): 1, ("sign", "["): 1, ("sign", ")"): -1, ("sign", "]"): -1}
+    return max(accumulate(steps.get(token, 0) for token in tokens), default=0)
+
+
 class _Reader:
     """Reads a call from left to right; nothing is ever evaluated."""
 
@@ -153,6 +164,8 @@ class _Reader:
         self._text, self._kind = text, kind
         self._tokens = self._split()
         self._at = 0
+        if _depth(self._tokens) > _DEEPEST:
+            raise self._wrong("its brackets are nested too deeply")
 
     def _split(self) -> list[tuple[str, str]]:
         tokens: list[tuple[str, str]] = []
@@ -162,14 +175,16 @@ class _Reader:
             if match is None or match.lastgroup is None:
                 rest = text[at:].strip()
                 raise self._wrong(f"{rest[0]!r} cannot stand there")
-            tokens.append((match.lastgroup, match[match.lastgroup]))
+            group = match.lastgroup
+            if group in {"number", "length"} and len(match[group]) > _LONGEST:
+                raise self._wrong("a number has too many digits")
+            tokens.append((group, match[group]))
             at = match.end()
         return tokens
 
     def _wrong(self, problem: str) -> BadCall:
-        return BadCall(
-            f"{self._text!r} is no {self._kind}: {problem}. Write one such as {EXAMPLES[self._kind]}."
-        )
+        text, example = shortened(self._text), EXAMPLES[self._kind]
+        return BadCall(f"{text!r} is no {self._kind}: {problem}. Write one such as {example}.")
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         """The token so far ahead, or an empty one at the end."""

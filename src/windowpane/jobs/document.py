@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,18 @@ from windowpane.values.errors import WindowpaneError
 
 Scalar = str | int | float | bool | None
 _DEEPEST = 50
+_TOO_DEEP = "values are nested too deeply. Is a bracket left open, or does an alias refer to itself?"
+_WIDEST = 1000
+"""Bits of a whole number: Python writes no text of one with some thousand digits, not even in a message."""
+_TOO_WIDE = "this number has too many digits. Write a smaller one, or put it in quotes if it is a text."
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "timestamp": "a date or time",
+}
+_UNREADABLE = (ValueError, LookupError, AttributeError, OverflowError)
+"""What PyYAML lets through of a value that does not fit its tag, such as 2024-02-30 or `!!int abc`."""
 
 
 class BadJob(WindowpaneError, ValueError):
@@ -94,23 +106,42 @@ def read_document(file: Path) -> Node:
     return root
 
 
+def shortened(text: str) -> str:
+    """The text, or its beginning where it is too long for a message."""
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def _yaml(text: str, file: Path) -> Node:
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        place = Place(file, text.count("\n", 0, error.position) + 1)
+        raise place.error(
+            f"this is no YAML: {chr(error.character)!r} cannot stand there. Remove this character."
+        ) from None
     try:
         node = loader.get_single_node()
         if node is None:
             raise Place(file, 1).error("the file is empty. Begin with `source:`.")
         return _from_yaml(node, "", loader, file, 0)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(file, mark.line + 1 if mark else 1)
-        raise place.error(
-            f"this is no YAML: {error.problem or error.context}.{_yaml_remedy(error)}"
-        ) from None
-    except yaml.YAMLError as error:
-        raise Place(file, 1).error(f"this is no YAML: {' '.join(str(error).split())}.") from None
+    except BadJob:
+        raise
+    except (yaml.YAMLError, RecursionError, *_UNREADABLE) as error:
+        raise _yaml_error(error, Place(file, loader.line + 1)) from None
     finally:
         loader.dispose()
+
+
+def _yaml_error(error: Exception, reached: Place) -> BadJob:
+    """The error of a text that PyYAML gave up at; not each of its errors knows the line."""
+    if isinstance(error, RecursionError):
+        return reached.error(_TOO_DEEP)
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        place = Place(reached.file, mark.line + 1 if mark else 1)
+        return place.error(f"this is no YAML: {error.problem or error.context}.{_yaml_remedy(error)}")
+    told = shortened(" ".join(str(error).split()))
+    return reached.error(f"this is no YAML: {told}. Check the escapes such as \\U0001F600 there.")
 
 
 def _yaml_remedy(error: yaml.MarkedYAMLError) -> str:
@@ -125,7 +156,7 @@ def _yaml_remedy(error: yaml.MarkedYAMLError) -> str:
 def _from_yaml(node: Any, name: str, loader: Any, file: Path, depth: int) -> Node:
     place = Place(file, node.start_mark.line + 1)
     if depth > _DEEPEST:
-        raise place.error("values are nested too deeply. Does an alias refer to itself?")
+        raise place.error(_TOO_DEEP)
     if isinstance(node, yaml.SequenceNode):
         items = tuple(
             _from_yaml(child, f"{name}[{i}]", loader, file, depth + 1) for i, child in enumerate(node.value)
@@ -133,8 +164,28 @@ def _from_yaml(node: Any, name: str, loader: Any, file: Path, depth: int) -> Nod
         return Node(items, name, place)
     if isinstance(node, yaml.MappingNode):
         return Node(_yaml_fields(node, name, loader, file, depth), name, place)
-    value = loader.construct_object(node)
-    return Node(value if isinstance(value, Scalar) else str(node.value), name, place)
+    empty = Node(None, name, place)
+    value = _yaml_value(empty, node, loader)
+    return _scalar(empty, value if isinstance(value, Scalar) else str(node.value))
+
+
+def _yaml_value(where: Node, node: Any, loader: Any) -> Any:
+    """What a text stands for by its tag, which may be one that YAML gave it."""
+    try:
+        return loader.construct_object(node)
+    except _UNREADABLE:
+        kind = _KINDS.get(node.tag.rpartition(":")[2], node.tag)
+        raise where.error(
+            f"{shortened(node.value)!r} cannot be read as {kind}. Correct it, or put it in quotes, without a "
+            "tag such as !!int, if it is a text."
+        ) from None
+
+
+def _scalar(where: Node, value: Scalar) -> Node:
+    """The node with a value that any message can show."""
+    if isinstance(value, int) and value.bit_length() > _WIDEST:
+        raise where.error(_TOO_WIDE)
+    return replace(where, value=value)
 
 
 def _yaml_fields(node: Any, name: str, loader: Any, file: Path, depth: int) -> dict[str, Node]:
@@ -162,18 +213,43 @@ def _toml(text: str, file: Path) -> Node:
         line = int(at[1]) if at else text.count("\n") + 1
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise Place(file, line).error(f"this is no TOML: {problem}. Texts need quotes in TOML.") from None
-    return _from_toml(values, "", _toml_lines(text), Place(file, 1))
+    except RecursionError:
+        raise Place(file, _deep_line(text)).error(_TOO_DEEP) from None
+    except ValueError:  # of int(), which tells no line
+        digits = re.search(rf"\d[\d_]{{{_WIDEST}}}", text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        raise Place(file, line).error(_TOO_WIDE) from None
+    return _from_toml(values, Node(None, "", Place(file, 1)), _toml_lines(text), 0)
 
 
-def _from_toml(value: Any, name: str, lines: dict[str, int], above: Place) -> Node:
-    place = Place(above.file, lines.get(name, above.line))
+def _deep_line(text: str) -> int:
+    """The first line with more open brackets than values may be nested."""
+    depth = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        depth += len(re.findall(r"[\[{]", line))
+        if depth > _DEEPEST:
+            return number
+        depth -= len(re.findall(r"[\]}]", line))
+    return 1
+
+
+def _from_toml(value: Any, above: Node, lines: dict[str, int], depth: int) -> Node:
+    """The node of a value; `above` has its name, and the place of what it stands in."""
+    name = above.name
+    where = replace(above, place=Place(above.place.file, lines.get(name, above.place.line)))
+    if depth > _DEEPEST:
+        line = next((number for key, number in lines.items() if key.startswith(name)), where.place.line)
+        raise Place(where.place.file, line).error(_TOO_DEEP)
     if isinstance(value, dict):
-        fields = {key: _from_toml(v, _dotted(name, key), lines, place) for key, v in value.items()}
-        return Node(fields, name, place)
+        named = {key: replace(where, name=_dotted(name, key)) for key in value}
+        fields = {key: _from_toml(v, named[key], lines, depth + 1) for key, v in value.items()}
+        return replace(where, value=fields)
     if isinstance(value, list):
-        items = tuple(_from_toml(v, f"{name}[{i}]", lines, place) for i, v in enumerate(value))
-        return Node(items, name, place)
-    return Node(value if isinstance(value, Scalar) else str(value), name, place)
+        items = (
+            _from_toml(v, replace(where, name=f"{name}[{i}]"), lines, depth + 1) for i, v in enumerate(value)
+        )
+        return replace(where, value=tuple(items))
+    return _scalar(where, value if isinstance(value, Scalar) else str(value))
 
 
 def _toml_lines(text: str) -> dict[str, int]:

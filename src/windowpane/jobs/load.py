@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from windowpane.jobs.calls import Call, Kind, make, parse
-from windowpane.jobs.document import Node, read_document
+from windowpane.jobs.document import BadJob, Node, read_document, shortened
 from windowpane.jobs.ends import read_sink, read_source, resolved
 from windowpane.jobs.fields import (
     SPLIT,
@@ -68,7 +69,7 @@ def _stream(node: Node) -> dict[str, Any]:
     for name in ("delay", "lateness", "max_ahead"):
         length = fields.get(name)
         if length is not None:
-            found[name] = located(length, partial(_microseconds, length))
+            found[name] = _measured(length, partial(_microseconds, length))
     if "max_ahead" in fields and fields.get("max_ahead") is None:
         found["max_ahead"] = None
     for name in ("required", "ids"):
@@ -91,6 +92,16 @@ def _null_keys(stream: Node) -> NullKeys:
     return "keep" if kept else "reject"
 
 
+def _measured(node: Node, read: Callable[[], int]) -> int:
+    """A length or a size; of too many digits Python itself makes nothing, and tells no line."""
+    try:
+        return located(node, read)
+    except BadJob:
+        raise
+    except (ValueError, OverflowError):
+        raise node.error(f"{shortened(str(node.value))!r} has too many digits. Write less.") from None
+
+
 def _microseconds(node: Node) -> int:
     if isinstance(node.value, bool) or not isinstance(node.value, str | int):
         raise node.error(f"this must be a duration such as 2 s, not {shown(node)}.")
@@ -105,7 +116,7 @@ def _memory(node: Node | None, trigger: Trigger) -> int | None:
     if isinstance(node.value, bool) or not isinstance(node.value, str | int):
         raise node.error(f"this must be a size such as 64 MB, not {shown(node)}.")
     size = node.value
-    return located(node, lambda: size_in_bytes(size))
+    return _measured(node, lambda: size_in_bytes(size))
 
 
 def _queries(top: Fields, folder: Path) -> tuple[QuerySpec, ...]:
@@ -169,7 +180,7 @@ def _call(node: Node, kind: Kind) -> Call:
     if not isinstance(node.value, dict):
         text = text_of(node)
         if text.count("(") != text.count(")"):
-            raise node.error(f"{text!r} has brackets that do not match. {SPLIT}".strip())
+            raise node.error(f"{shortened(text)!r} has brackets that do not match. {SPLIT}".strip())
         return parse(text, kind)
     values = dict(node.value)
     per, output = values.pop("per", None), values.pop("as", None)
@@ -206,11 +217,11 @@ def _trigger_of(node: Node) -> Trigger:
     if isinstance(node.value, dict):
         fields = Fields(node, ("processing_time",), "trigger: {processing_time: 2 s}")
         every = fields.need("processing_time")
-        return Trigger("processing_time", located(every, partial(_microseconds, every)))
+        return Trigger("processing_time", _measured(every, partial(_microseconds, every)))
     text = text_of(node)
     if text.startswith("processing_time"):
         length = text.removeprefix("processing_time").strip().strip("()").strip()
-        return Trigger("processing_time", located(node, partial(microseconds, length.strip("\"'"))))
+        return Trigger("processing_time", _measured(node, partial(microseconds, length.strip("\"'"))))
     kinds = {str(kind): kind for kind in _TRIGGERS}
     return Trigger(kinds[choice(node, (*_TRIGGERS, "processing_time 2 s"))])
 
