@@ -281,6 +281,10 @@ def test_what_cannot_be_is_an_error():
         stream.latest("k", budget=0)
     with pytest.raises(BadQuery, match=r"wp\.UpdateQueue"):
         stream.latest("k").apply(lambda frame: frame, ANSWER).to_spark()
+    for names in (("a", "a"), ("a", "a staleness"), ("a staleness", "b", "a")):
+        queues = [stream.latest("k").apply(lambda frame: frame, ANSWER, name=name) for name in names]
+        with pytest.raises(BadQuery, match=r"two outputs are named 'a( staleness)?'.* name='\.\.\.'"):
+            wp.to_spark(*queues)
     clock = Clock()
     fresh = fresh_of("fifo", clock)
     for made, message in ((3, "gave a int"), (pd.DataFrame({"k": ["a"]}), "no column 't'")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,8 @@ class LatestQuery:
         """What the function returned, or the `staleness` of keys that were served or wait, as a DataFrame.
 
         Each call makes a queue of its own, which calls the function: to have both outputs of one queue, use
-        `wp.to_spark(queue)` and split its micro-batches. The options `buckets` and `control` are those of
+        `wp.to_spark(queue)` and its `foreach`. In a `foreachBatch` of your own, persist a micro-batch that is
+        used twice: each use would call the function anew. The options `buckets` and `control` are those of
         `Query.to_spark`; `windowpane.spark.finish` has everything served that still waits.
         """
         if self.stream.source.foreign is None:
@@ -80,11 +82,20 @@ def to_spark(*queries: Query | LatestQuery, late: bool = False, rejects: bool = 
 
 
 def _queues_to_spark(queues: Sequence[LatestQuery], given: int, *, strays: bool, **options: Any) -> Any:
-    names = [queue.name for queue in queues]
     if len(queues) < given or any(queue.stream != queues[0].stream for queue in queues) or strays:
         raise BadQuery(
             "update queues run together only with queues over the same stream; run the others apart."
         )
-    if len(set(names)) < len(names):
-        raise BadQuery("two queues have one name. Give each its own: .apply(..., name='...').")
+    _need_own_outputs(queues)
     return RUNTIMES["all_latest_to_spark"](queues, **options)
+
+
+def _need_own_outputs(queues: Sequence[LatestQuery]) -> None:
+    """Fail if two outputs have one name, or a queue's results would take the place of another's staleness."""
+    outputs = Counter(name for queue in queues for name in (queue.name, f"{queue.name} staleness"))
+    name, times = outputs.most_common(1)[0]
+    if times > 1:
+        raise BadQuery(
+            f"two outputs are named {name!r}: a queue has one of its own name and one of its name and "
+            "' staleness'. Give each queue another name: .apply(..., name='...')."
+        )
