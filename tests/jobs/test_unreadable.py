@@ -120,6 +120,7 @@ def test_an_escape_of_no_character_is_told(tmp_path, escape):
         ("job.yaml", YAML, {"MEMORY": "[" * DEEP}, 8),
         ("job.yaml", YAML, {"MEMORY": "[" * DEEP + "]" * DEEP}, 8),
         ("job.yaml", YAML, {"MEMORY": "{a: " * DEEP}, 8),
+        ("job.yaml", YAML, {"MEMORY": "64 MB\nspark:\n  " + "- " * DEEP + "1"}, 10),
         ("job.yaml", YAML, {"MEMORY": "[" * 60 + "]" * 60}, 8),
         ("job.toml", TOML, {"OTHER": "x = " + "[" * DEEP}, 2),
         ("job.toml", TOML, {"OTHER": "x = " + "[" * DEEP + "]" * DEEP}, 2),

@@ -126,7 +126,9 @@ def _yaml(text: str, file: Path) -> Node:
         return _from_yaml(node, "", loader, file, 0)
     except BadJob:
         raise
-    except (yaml.YAMLError, RecursionError, *_UNREADABLE) as error:
+    except RecursionError:
+        raise Place(file, _deep_line(text) or loader.line + 1).error(_TOO_DEEP) from None
+    except (yaml.YAMLError, *_UNREADABLE) as error:
         raise _yaml_error(error, Place(file, loader.line + 1)) from None
     finally:
         loader.dispose()
@@ -134,8 +136,6 @@ def _yaml(text: str, file: Path) -> Node:
 
 def _yaml_error(error: Exception, reached: Place) -> BadJob:
     """The error of a text that PyYAML gave up at; not each of its errors knows the line."""
-    if isinstance(error, RecursionError):
-        return reached.error(_TOO_DEEP)
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         place = Place(reached.file, mark.line + 1 if mark else 1)
@@ -214,7 +214,7 @@ def _toml(text: str, file: Path) -> Node:
         problem = re.sub(r" \(at .*\)$", "", str(error))
         raise Place(file, line).error(f"this is no TOML: {problem}. Texts need quotes in TOML.") from None
     except RecursionError:
-        raise Place(file, _deep_line(text)).error(_TOO_DEEP) from None
+        raise Place(file, _deep_line(text) or 1).error(_TOO_DEEP) from None
     except ValueError:  # of int(), which tells no line
         digits = re.search(rf"\d[\d_]{{{_WIDEST}}}", text)
         line = text.count("\n", 0, digits.start()) + 1 if digits else 1
@@ -222,15 +222,15 @@ def _toml(text: str, file: Path) -> Node:
     return _from_toml(values, Node(None, "", Place(file, 1)), _toml_lines(text), 0)
 
 
-def _deep_line(text: str) -> int:
-    """The first line with more open brackets than values may be nested."""
+def _deep_line(text: str) -> int | None:
+    """The first line with more open brackets than values may be nested, in YAML or TOML."""
     depth = 0
     for number, line in enumerate(text.splitlines(), 1):
         depth += len(re.findall(r"[\[{]", line))
         if depth > _DEEPEST:
             return number
         depth -= len(re.findall(r"[\]}]", line))
-    return 1
+    return None
 
 
 def _from_toml(value: Any, above: Node, lines: dict[str, int], depth: int) -> Node:
