@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from windowpane.core.results import flattened
 from windowpane.jobs.ends import DRIVERS, need_free
+from windowpane.jobs.times import EARLIEST, LATEST, FarTime, as_text, rows_of
 from windowpane.values.errors import BadQuery
 
 IDENTITY = "row_key"
@@ -122,20 +123,22 @@ class Upsert:
     def _standing(self, flat: pa.Table, identity: Sequence[str]) -> tuple[list[Any], list[Any]]:
         """The rows to put and those to remove: of each key and window only its last answer."""
         newest: dict[str, dict[str, Any]] = {}
-        for row in sorted(flat.to_pylist(), key=lambda row: (row.get("final", True), abs(row["revision"]))):
+        for row in sorted(rows_of(flat), key=lambda row: (row.get("final", True), abs(row["revision"]))):
             newest[json.dumps([_key_value(row[name]) for name in identity])] = row
         put = [
-            (key, *(self._value(value) for value in row.values()))
+            (key, *(self._value(value, name) for name, value in row.items()))
             for key, row in newest.items()
             if row["revision"] >= 0
         ]
         return put, [(key,) for key, row in newest.items() if row["revision"] < 0]
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Any, name: str) -> Any:
         if isinstance(value, dict | list):
             return json.dumps(value, default=str)
-        if self.dialect.texts and isinstance(value, date | Decimal):
+        if self.dialect.texts and isinstance(value, date | Decimal | FarTime):
             return as_text(value)
+        if isinstance(value, FarTime):
+            return far_value(value, name)
         if self.dialect.texts and isinstance(value, float) and math.isnan(value):
             return "NaN"  # SQLite would make a null of it, as which a key would be taken for another
         return value
@@ -217,12 +220,14 @@ def kind_of(type_: pa.DataType) -> str:
     return next((kind for kind, test in tests.items() if test(type_)), "text")
 
 
-def as_text(value: Any) -> str:
-    """A time in UTC with microseconds, a date, or a decimal, as a text that sorts as it does."""
-    if isinstance(value, datetime):
-        plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-        return plain.isoformat(" ", "microseconds")
-    return str(value)
+def far_value(value: FarTime, name: str) -> str:
+    """A time beyond Python's years as PostgreSQL takes it."""
+    if not EARLIEST <= value.year <= LATEST:
+        raise BadQuery(
+            f"column {name!r} holds {value}, and PostgreSQL holds the years from 4713 BC to 294276 AD. Leave "
+            "such rows out (source: where), or use sqlite or files."
+        )
+    return value.counted
 
 
 def _key_value(value: Any) -> Any:

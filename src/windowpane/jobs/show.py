@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windowpane.core.results import flattened
-from windowpane.jobs.database import as_text
+from windowpane.jobs.times import FarTime, as_text, rows_of
 from windowpane.spark import counts_of
 from windowpane.spark.outputs import COUNTS
 from windowpane.spark.session import ANSWERED, ARRIVED
@@ -152,7 +152,7 @@ def table_text(answers: pa.Table, title: str, rows: int, total: int) -> str:
     table = Table(title=title, title_justify="left")
     for name in flat.schema.names:
         table.add_column(Text(name), justify="left", overflow="fold")
-    for row in flat.slice(0, rows).to_pylist():
+    for row in rows_of(flat.slice(0, rows)):
         table.add_row(*(Text(_cell(value)) for value in row.values()))
     out = StringIO()
     console = Console(file=out, width=_WIDTH)
@@ -163,6 +163,6 @@ def table_text(answers: pa.Table, title: str, rows: int, total: int) -> str:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, datetime | FarTime):
         return as_text(value).removesuffix(".000000")
     return "null" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
