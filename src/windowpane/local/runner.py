@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import ALWAYS, NEVER
+from windowpane.core.arrays import NEVER
 from windowpane.core.blocks import FORMAT
 from windowpane.core.clock import Clock
 from windowpane.core.columns import to_batches
 from windowpane.core.emission import Moment
+from windowpane.core.measure import as_measure, whole
 from windowpane.core.results import Lowering
 from windowpane.explain import explain_plan
 from windowpane.local.admission import Admitted, Gate
@@ -95,7 +96,7 @@ class Runner:
     def punctuate(self, bound: int | datetime | date) -> Step:
         """Promise that no later row is below `bound`."""
         self._check_open()
-        measure = _as_measure(bound, self.plan.stream.time)
+        measure = as_measure(bound, repr(self.plan.stream.time))
         with self._or_nothing():
             return self._delivered(self._moved(lambda clock: clock.punctuate(measure)))
 
@@ -319,30 +320,8 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
-def _as_measure(bound: object, time: str) -> int:
-    """A bound on the stream's measure; times without a zone are UTC."""
-    if isinstance(bound, datetime):
-        aware = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
-        delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
-        return (delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds
-    if isinstance(bound, date):
-        return (bound - date(1970, 1, 1)).days * 86_400_000_000
-    whole = _whole(bound)
-    if whole is None:
-        raise BadQuery(
-            f"the bound is {bound!r}. Give a datetime, a date, or a whole number in the measure of {time!r} "
-            "(for times: microseconds since 1970)."
-        )
-    return min(whole, int(ALWAYS))
-
-
 def _clock(now: object) -> int:
-    whole = _whole(now)
-    if whole is None:
+    found = whole(now)
+    if found is None:
         raise BadQuery(f"now is {now!r}. Give the clock in whole microseconds: time.time_ns() // 1000.")
-    return whole
-
-
-def _whole(value: object) -> int | None:
-    """The value if it is a whole number, also one of numpy's; True and 1.0 are none."""
-    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.core.arrays import ALWAYS
+from windowpane.core.measure import as_measure
 from windowpane.spark.envelope import ENVELOPE_DDL
 from windowpane.spark.pack import announced
 from windowpane.spark.seen import Seen
@@ -24,19 +25,18 @@ from windowpane.values.errors import BadQuery
 from windowpane.values.paths import local_path
 
 
-def punctuate(folder: str | Path, bound: int | datetime) -> None:
+def punctuate(folder: str | Path, bound: int | datetime | date) -> None:
     """Promise a running stream, through its control folder, that no later row is below `bound`.
 
     An int is in the measure of the stream: microseconds since 1970 where its time is a timestamp.
     """
-    if isinstance(bound, datetime):
-        moment = bound if bound.tzinfo else bound.replace(tzinfo=UTC)
-        bound = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    # checked here: of anything but an int64 Spark's reader makes a null, and no window would ever close
+    measure = as_measure(bound, "the stream's time")
     path = _folder(folder)
     path.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
     hidden = path / f".{name}"
-    hidden.write_text(json.dumps({"bound": bound}), "utf-8")
+    hidden.write_text(json.dumps({"bound": measure}), "utf-8")
     hidden.rename(path / f"{name}.json")  # all at once: Spark never sees half a file, nor hidden ones
 
 
