@@ -148,6 +148,75 @@ def test_what_cannot_be_put_says_why():
     assert len(queue) == 0
 
 
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, None, "1 s"])
+def test_a_cost_by_which_keys_would_starve_is_refused(cost):
+    with pytest.raises(BadQuery, match=rf"cost={cost!r}, but .* Give seconds, at least 0 and not infinite"):
+        wp.UpdateQueue("k", cost=cost)
+
+
+@pytest.mark.parametrize("forget", [float("nan"), 0, -1, None, "1 h"])
+def test_a_time_after_which_no_key_is_known_is_refused(forget):
+    with pytest.raises(BadQuery, match=rf"forget={forget!r}, but .* Give seconds above 0"):
+        wp.UpdateQueue("k", forget=forget)
+
+
+@pytest.mark.parametrize("behind", [float("nan"), 0, None])
+def test_work_that_may_wait_must_be_some(behind):
+    with pytest.raises(BadQuery, match=rf"behind={behind!r}: give the seconds of work that may wait"):
+        wp.UpdateQueue("k", "switch", behind=behind)
+
+
+def test_a_cost_of_0_is_a_guess_like_any_other(clock):
+    queue = wp.UpdateQueue("k", cost=0, forget=float("inf"), clock=clock)
+    got = []
+    for n in range(700):
+        clock.now += 0.001
+        queue.put({"k": n % 7})
+        got += [queue.get()["k"]] if n % 3 == 0 else []
+    assert min(got.count(k) for k in range(7)) > 20
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, None])
+def test_less_than_one_tuple_cannot_be_asked_for(most):
+    queue = wp.UpdateQueue("k")
+    queue.put({"k": 1})
+    with pytest.raises(
+        BadQuery, match=rf"most={most!r}, but .* at least one tuple\. Give a number from 1 on"
+    ):
+        queue.get_batch(most)
+    assert queue.get_batch(1) == [{"k": 1}]
+
+
+def test_a_key_that_cannot_be_found_again_is_refused_and_nothing_is_put():
+    queue, two = wp.UpdateQueue("k"), wp.UpdateQueue(["a", "b"])
+    with pytest.raises(WrongType, match=r"column 'k' of the key is \[1\], a list, .* Use numbers, texts"):
+        queue.put_batch([{"k": 1}, {"k": [1]}])
+    with pytest.raises(WrongType, match=r"column 'b' of the key is \{\}, a dict"):
+        two.put({"a": 1, "b": {}})
+    with pytest.raises(WrongType, match=r"the key that the function gave is \[5\]"):
+        wp.UpdateQueue(lambda item: [item]).put(5)
+    for values, kind in (([[1]], "list<.*>"), ([{"a": 1}], "struct<.*>")):
+        with pytest.raises(WrongType, match=rf"by the key 'k' \({kind}\) no key .* Cast to numbers"):
+            queue.put_batch(pa.table({"k": values}))
+    assert len(queue) == len(two) == 0
+
+
+@pytest.mark.parametrize("key", [[], (), None])
+@pytest.mark.parametrize("schema", [None, pa.schema({"k": pa.string()})])
+def test_a_key_needs_a_column(key, schema):
+    with pytest.raises(BadQuery, match=r"names no column\. Give a column, several, or a function"):
+        wp.UpdateQueue(key, schema=schema)
+
+
+def test_memory_may_be_a_text():
+    schema = pa.schema({"k": pa.string(), "v": pa.int64()})
+    queue = wp.UpdateQueue("k", schema=schema, memory="8 KiB")
+    queue.put({"k": "a", "v": 1})
+    assert queue.get() == {"k": "a", "v": 1}
+    with pytest.raises(BadQuery, match=r"'8 pages' is no size\. Write '64 MB'"):
+        wp.UpdateQueue("k", schema=schema, memory="8 pages")
+
+
 @pytest.mark.parametrize("policy", ALL)
 def test_producers_and_a_consumer_at_once_lose_no_last_update(policy):
     queue = wp.UpdateQueue("k", policy)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,13 @@ from windowpane.core.upstream.staleness import mean_of
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
 from windowpane.values.errors import BadQuery, QueueClosed
-from windowpane.values.freshness import SWITCH, Policy
+from windowpane.values.freshness import (
+    SWITCH,
+    Policy,
+    behind_in_seconds,
+    cost_in_seconds,
+    forget_in_seconds,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,8 @@ class UpdateQueue:
             `switch` is `append` until the consumer falls behind, then `freshest` until it has caught up.
         schema: the columns of the tuples, all but the key's of fixed width: they are then kept in pages of
             memory, without a Python object for each.
-        memory: with a schema, the most bytes that waiting tuples may take; one more is an error.
+        memory: with a schema, the most bytes that waiting tuples may take, or a text such as '64 MB'; one
+            more is an error.
         cost: the seconds that the consumer needs for a tuple, as a first guess; it is measured.
         behind: for `switch`, the seconds of work that may wait before older tuples are overwritten.
         clock: where the time comes from, in seconds that never go back; by default the system's.
@@ -92,14 +100,13 @@ class UpdateQueue:
         policy: Policy | str = "freshest",
         *,
         schema: pa.Schema | None = None,
-        memory: int = 1 << 26,
+        memory: str | int = 1 << 26,
         cost: float = 0.001,
         behind: float = 1.0,
         clock: Callable[[], float] | None = None,
         forget: float = 3600.0,
     ) -> None:
-        if not behind > 0.0:
-            raise BadQuery(f"behind={behind}: give the seconds of work that may wait, more than 0.")
+        cost, behind, forget = cost_in_seconds(cost), behind_in_seconds(behind), forget_in_seconds(forget)
         self._clock = clock or time.monotonic
         self._changed = threading.Condition()
         self._switches, self._behind = policy == SWITCH, behind
@@ -230,6 +237,7 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
+        limit = _at_least_one(most)
         with self._changed:
             self._deliver()
             if not self._changed.wait_for(lambda: len(self._queue) or self._closed, timeout):
@@ -239,7 +247,7 @@ class UpdateQueue:
                     "the queue is closed and everything in it was got. Make a new one to go on."
                 )
             self._got_at = self._clock()
-            taken = self._queue.take(self._got_at, limit=most)
+            taken = self._queue.take(self._got_at, limit=limit)
             self._held = taken.ids
             self._gets += len(taken)
             return self._waiting.take(taken.ids, taken.rows if self._queue.policy.keeps_all else None)
@@ -263,3 +271,10 @@ class UpdateQueue:
             now = self._clock()
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
+
+
+def _at_least_one(most: object) -> int:
+    """How many tuples to get at most: `get_batch` waits for one, so that none cannot be asked for."""
+    if not isinstance(most, Integral) or most < 1:
+        raise BadQuery(f"most={most!r}, but what is got is at least one tuple. Give a number from 1 on.")
+    return int(most)

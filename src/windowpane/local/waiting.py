@@ -18,7 +18,7 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.rows import codes_of
-from windowpane.values.errors import WrongType, unknown_column
+from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
 Key = str | Sequence[str] | Callable[[Any], Hashable]
 
@@ -95,7 +95,7 @@ class WaitingObjects:
         if hasattr(items, "columns") and not table:
             items, table = pa.Table.from_pandas(items, preserve_index=False), True
         if table and self._columns:
-            return Objects(*codes_of(items, self._columns), items)
+            return Objects(*_coded(items, self._columns), items)
         rows = items.to_pylist() if table else list(items)
         seen: dict[Hashable, int] = {}
         codes = np.array([seen.setdefault(self._key_of(row), len(seen)) for row in rows], np.int64)
@@ -155,15 +155,45 @@ class WaitingObjects:
 
     def _key_of(self, item: Any) -> Hashable:
         if callable(self._key):
-            return self._key(item)
+            return _hashable(self._key(item), "the key that the function gave")
         need_mapping(item, self._columns)
-        values = tuple(item[name] for name in self._columns)
+        values = tuple(_hashable(item[name], f"column {name!r} of the key") for name in self._columns)
         return values[0] if len(values) == 1 else values
 
 
 def columns_of(key: Key) -> tuple[str, ...]:
     """The columns of a key; none for a function."""
-    return () if callable(key) else (key,) if isinstance(key, str) else tuple(key)
+    if callable(key):
+        return ()
+    names = (key,) if isinstance(key, str) else tuple(key or ())
+    if not names:
+        raise BadQuery(f"key={key!r} names no column. Give a column, several, or a function of a tuple.")
+    return names
+
+
+def _hashable(value: Any, where: str) -> Hashable:
+    """A value by which a dictionary can find a key, or an error that says where it stands."""
+    try:
+        hash(value)
+    except TypeError as error:
+        raise WrongType(
+            f"{where} is {value!r}, a {type(value).__name__}, by which no key can be found. Use numbers, "
+            "texts, times or tuples of them."
+        ) from error
+    found: Hashable = value
+    return found
+
+
+def _coded(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
+    """As `codes_of`, which Arrow cannot do for lists and structs."""
+    try:
+        return codes_of(table, columns)
+    except pa.ArrowNotImplementedError as error:
+        kinds = ", ".join(f"{name!r} ({table.schema.field(name).type})" for name in columns)
+        raise WrongType(
+            f"by the key {kinds} no key can be found: {error}. Cast to numbers, texts or times, or give a "
+            "function of a tuple as the key."
+        ) from error
 
 
 def need_mapping(item: Any, columns: Sequence[str]) -> None:

@@ -19,17 +19,18 @@ from windowpane.core.upstream.memory import KeyCells, PagePool, Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.waiting import Key, columns_of, need_mapping
 from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, unknown_column, wrong_type
+from windowpane.values.sizes import size_in_bytes
 
 _PAGE = 4096
 _WORD = 8
 
 
 class WaitingRows:
-    """Tuples of one schema, in at most `memory` bytes."""
+    """Tuples of one schema, in at most so much memory: bytes, or a text such as '64 MB'."""
 
     __slots__ = ("_cells", "_index", "_layout", "_rest", "_schema")
 
-    def __init__(self, key: Key, schema: pa.Schema, memory: int) -> None:
+    def __init__(self, key: Key, schema: pa.Schema, memory: str | int) -> None:
         keys = columns_of(key)
         if not keys:
             raise BadQuery(
@@ -48,7 +49,7 @@ class WaitingRows:
         self._rest = pa.schema([field for field in schema if field.name not in keys])
         self._layout = FixedRows(self._rest)
         page = max(_PAGE, self._layout.words * _WORD)
-        self._cells = KeyCells(PagePool(max(memory // page, 1), page), self._layout.words)
+        self._cells = KeyCells(PagePool(max(size_in_bytes(memory) // page, 1), page), self._layout.words)
 
     def batch(self, items: Any) -> pa.Table:
         """The tuples as a table of the schema."""
@@ -59,6 +60,7 @@ class WaitingRows:
         names = self._schema.names
         if isinstance(items, pa.Table):
             _need_columns(names, items.column_names)
+            self._index.fitted([items[name] for name in self._index.names])  # a cast may make two keys one
             columns = [_fitted(field, items[field.name]) for field in self._schema]
         else:
             rows = list(items)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from numbers import Real
 
 from windowpane.values.errors import BadQuery
 
@@ -48,3 +50,35 @@ def policy_of(name: str | Policy) -> Policy:
         raise BadQuery(
             f"there is no policy {name!r}. Choose one of: {known}; or {SWITCH}, where a queue can change."
         ) from None
+
+
+def cost_in_seconds(cost: object) -> float:
+    """What a tuple is said to take, as a first guess; by a cost that is no number keys would starve."""
+    found = _number(cost)
+    if not 0.0 <= found < math.inf:
+        raise BadQuery(
+            f"cost={cost!r}, but it is a first guess of what a tuple takes. Give seconds, at least 0 and not "
+            "infinite."
+        )
+    return found
+
+
+def forget_in_seconds(forget: object) -> float:
+    """After how long without a tuple a key is forgotten; infinity for never."""
+    found = _number(forget)
+    if not found > 0.0:
+        raise BadQuery(f"forget={forget!r}, but keys must be known for some time. Give seconds above 0.")
+    return found
+
+
+def behind_in_seconds(behind: object) -> float:
+    """How much work may wait before a queue that switches overwrites older tuples."""
+    found = _number(behind)
+    if not found > 0.0:
+        raise BadQuery(f"behind={behind!r}: give the seconds of work that may wait, more than 0.")
+    return found
+
+
+def _number(value: object) -> float:
+    """The value, or NaN, which no check lets pass, where it is no number."""
+    return float(value) if isinstance(value, Real) else math.nan

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
-from windowpane.values.errors import BadQuery
+from windowpane.values.freshness import forget_in_seconds
 
 _MANY = 1024
 _PART = 0.25
@@ -45,9 +45,7 @@ class Recency:
     __slots__ = ("_forget", "_looks", "_now", "_seen", "_told")
 
     def __init__(self, forget: float) -> None:
-        if not forget > 0.0:
-            raise BadQuery(f"forget={forget!r}, but keys must be known for some time. Give seconds above 0.")
-        self._forget, self._now = float(forget), 0.0
+        self._forget, self._now = forget_in_seconds(forget), 0.0
         self._looks = Looks(self._forget, self._now)
         self._told: float | None = None
         self._seen: Floats = np.empty(0)
