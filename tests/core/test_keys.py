@@ -219,6 +219,38 @@ def test_a_column_of_another_type_is_cast_or_refused():
         KeyIndex(["s"], [pa.struct([("a", pa.int64())])])
 
 
+@pytest.mark.parametrize(("kind", "other"), [
+    (pa.bool_(), pa.array([1, 0])), (pa.int64(), pa.array(["1"])), (pa.string(), pa.array([1])),
+    (pa.int64(), pa.array([True])), (pa.timestamp("us"), pa.array([1])), (pa.int64(), pa.array([1.5])),
+    (pa.date32(), pa.array([86_400_000_005], pa.timestamp("us"))), (pa.int8(), pa.array([200])),
+    (pa.float32(), pa.array([0.1])), (pa.float64(), pa.array([2**53 + 1])),
+    (pa.int64(), pa.array(["1"]).dictionary_encode()), (pa.string(), pa.array([b"\xff"], pa.binary())),
+])  # fmt: skip
+def test_keys_that_a_cast_would_make_one_are_refused_with_both_types(kind, other):
+    index = KeyIndex(["k"], [kind])
+    found = other.type.value_type if pa.types.is_dictionary(other.type) else other.type
+    with pytest.raises(WrongType, match=r"column 'k' has type .* is needed\. Cast the column") as error:
+        index.encode([other])
+    assert f"has type {found}, but {kind} is needed" in str(error.value)
+    assert len(index) == 0
+
+
+@pytest.mark.parametrize(("kind", "other", "ids"), [
+    (pa.int64(), pa.array([3, None, -3], pa.int8()), [0, 1, 2]), (pa.int8(), pa.array([3, 3]), [0, 0]),
+    (pa.float64(), pa.array([math.nan, 0.5, -0.0, math.nan, 0.0], pa.float32()), [0, 1, 2, 0, 2]),
+    (pa.float32(), pa.array([0.5, math.nan, None]), [0, 1, 2]), (pa.int64(), pa.array([1.0, -0.0]), [0, 1]),
+    (pa.timestamp("us"), pa.array([1, 2], pa.date32()), [0, 1]), (pa.string(), pa.nulls(2), [0, 0]),
+    (pa.date32(), pa.array([86_400_000_000], pa.timestamp("us")), [0]), (pa.bool_(), pa.nulls(1), [0]),
+    (pa.string(), pa.array(["a", None, "a"], pa.large_string()).dictionary_encode(), [0, 1, 0]),
+    (pa.binary(2), pa.array(["ab", "cd"]), [0, 1]),
+    (pa.int64(), pa.array([1, 1]).dictionary_encode(), [0, 0]),
+])  # fmt: skip
+def test_keys_that_stay_what_they_are_may_come_in_another_type(kind, other, ids):
+    index = KeyIndex(["k"], [kind])
+    assert index.encode([other]).tolist() == ids
+    assert index.values(np.arange(len(index)))[0].type == kind
+
+
 def test_no_flipped_bit_crashes_the_reading_of_a_block():
     names, types = ["t", "n"], [pa.string(), pa.int64()]
     index = KeyIndex(names, types)

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.arrays import Bools, Ints
-from windowpane.core.columns import flat, is_text, microseconds, scale_of, valid_mask
-from windowpane.core.hashing import hash_columns, hashable, words_of
+from windowpane.core.columns import flat, microseconds, valid_mask
+from windowpane.core.hashing import hash_columns, words_of
 from windowpane.core.kernels.hashing import Words
 from windowpane.core.kernels.keys import DONE, FOUND, Slots, encode_pairs, fill_slots
-from windowpane.values.errors import BadState, wrong_type
+from windowpane.core.key_types import coarse, fitted, stored
+from windowpane.values.errors import BadState
 
 BLOCK = 4096
 """Keys in one block of stored state: blocks of old keys keep their bytes while new keys come."""
@@ -94,7 +95,7 @@ class KeyIndex:
 
     def __init__(self, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
         self.names = tuple(names)
-        self.types = tuple(_stored(name, kind) for name, kind in zip(names, types, strict=True))
+        self.types = tuple(stored(name, kind) for name, kind in zip(names, types, strict=True))
         self._table = KeyTable()
         self._pieces: list[pa.RecordBatch] = []
 
@@ -113,18 +114,22 @@ class KeyIndex:
         """
         if not self.names:
             return np.zeros(rows or 0, np.int64)
-        return self._place(self._fitted(arrays))
+        return self._place(self.fitted(arrays))
 
     def encode_with_order(self, arrays: Sequence[Any]) -> tuple[Ints, Ints]:
         """As `encode`, and a content hash of each row that is the same in every run and partition."""
-        columns = self._fitted(arrays)
+        columns = self.fitted(arrays)
         hashes = hash_columns(columns, self.names)
         return self._place(columns, hashes), hashes[0].view(np.int64)
 
-    def _fitted(self, arrays: Sequence[Any]) -> list[pa.Array]:
+    def fitted(self, arrays: Sequence[Any]) -> list[pa.Array]:
+        """The key columns in the types of the index; refused where a value would become another."""
         if len(arrays) != len(self.names):
             raise ValueError(f"{len(arrays)} arrays for the {len(self.names)} key columns {self.names}")
-        return [self._fit(i, flat(array)) for i, array in enumerate(arrays)]
+        return [
+            fitted(name, flat(array), kind)
+            for name, array, kind in zip(self.names, arrays, self.types, strict=True)
+        ]
 
     def _place(self, columns: list[pa.Array], hashes: tuple[Words, Words] | None = None) -> Ints:
         # A single column of words needs no hash: the word itself tells keys apart.
@@ -195,22 +200,6 @@ class KeyIndex:
     def _schema(self) -> pa.Schema:
         return pa.schema(list(zip(_labels(len(self.types)), self.types, strict=True)))
 
-    def _fit(self, i: int, array: pa.Array) -> pa.Array:
-        """The array, of the declared type or a dictionary of it."""
-        wanted = self.types[i]
-        if pa.types.is_dictionary(array.type) and not is_text(wanted):
-            array = array.dictionary_decode()  # only text gains from it, and words must stay words
-        found = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-        if wanted in (found, _coarse(found)):
-            return array
-        try:
-            if pa.types.is_dictionary(array.type):
-                return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(wanted))
-            return array.cast(wanted)
-        except pa.ArrowException as error:
-            remedy = f"Cast the column before the stream is built ({error})."
-            raise wrong_type(self.names[i], array.type, str(wanted), remedy) from error
-
     def _append(self, columns: list[pa.Array]) -> None:
         """Add the values of new keys, merging pieces of like size so that there are few of them."""
         pieces = [*self._pieces, pa.record_batch(columns, schema=self._schema())]
@@ -229,13 +218,6 @@ def _labels(n: int) -> list[str]:
     return [f"k{i}" for i in range(n)]
 
 
-def _stored(name: str, kind: pa.DataType) -> pa.DataType:
-    if not hashable(kind):
-        remedy = "Use one field of it as the key, or turn it into text first."
-        raise wrong_type(name, kind, "a key of plain values", remedy)
-    return _coarse(flat(pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)).type)
-
-
 def _with_nulls(words: Words, valid: Bools | None) -> tuple[Words, Words]:
     """The words and their null flags; what a null row holds must not matter."""
     if valid is None:
@@ -251,19 +233,10 @@ def _canonical(array: pa.Array) -> pa.Array:
         words = words_of(array)
         wide = pa.array(words.view(np.float64), from_pandas=False) if words is not None else array
         return pc.if_else(array.is_valid(), wide, None).cast(array.type)
-    if _coarse(array.type) != array.type:
+    if coarse(array.type) != array.type:
         floored = pa.array(microseconds(array)[0])
-        return pc.if_else(array.is_valid(), floored, None).view(_coarse(array.type))
+        return pc.if_else(array.is_valid(), floored, None).view(coarse(array.type))
     return array
-
-
-def _coarse(kind: pa.DataType) -> pa.DataType:
-    """The type in which keys are kept: microseconds where the column has nanoseconds."""
-    if scale_of(kind) != -1_000:
-        return kind
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def _written(table: pa.Table) -> bytes:

@@ -62,14 +62,7 @@ class Updates:
                 raise BadQuery(
                     f"map drops {name!r}, which is part of the update key. Keep the column as it is."
                 )
-            index = KeyIndex((name,), (rows.schema.field(name).type,))
-            differs = index.encode([rows[name]]) != index.encode([made[name]])
-            if differs.any():
-                at = int(differs.argmax())
-                raise BadQuery(
-                    f"map changes {name!r}, which is part of the update key, from {rows[name][at].as_py()!r} "
-                    f"to {made[name][at].as_py()!r}. Write the result to another column."
-                )
+            _need_same_key(name, rows[name], made[name])
         return made
 
     def union(self, *, forget: float = 3600.0, clock: Clock | None = None) -> UpdateUnion:
@@ -257,6 +250,22 @@ class UpdateJoin:
             if name not in self._updates.keys:
                 columns[f"right_{name}" if name in columns else name] = right[name]
         return pa.table(columns)
+
+
+def _need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
+    """Refuse what a map made of a key column, if it is not the same."""
+    index = KeyIndex((name,), (was.type,))
+    try:
+        differs = index.encode([was]) != index.encode([is_now])
+        at = int(differs.argmax()) if differs.any() else None
+        change = None if at is None else f"from {was[at].as_py()!r} to {is_now[at].as_py()!r}"
+    except WrongType:
+        change = f"from {was.type} to {is_now.type}"
+    if change:
+        raise BadQuery(
+            f"map changes {name!r}, which is part of the update key, {change}. Write the result to another "
+            "column."
+        )
 
 
 def _stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
