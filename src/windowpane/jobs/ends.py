@@ -19,6 +19,26 @@ DATABASES = ("sqlite", "postgresql")
 DRIVERS = ("psycopg", "psycopg2")
 _SOURCE = ("format", "path", "schema", "options", "select", "where", "malformed")
 _SINK = ("format", "path", "table", "options", "partition_by", "rows", "url")
+_SPARKS = ("format", "path", "options", "partition_by")
+_TAKES = {
+    **dict.fromkeys(FILES, _SPARKS),
+    "sqlite": ("format", "path", "table"),
+    "postgresql": ("format", "url", "table"),
+    "kafka": ("format", "options"),
+    "console": ("format", "rows"),
+    "memory": ("format", "rows"),
+}
+"""The keys that a sink of a format heeds; of any other format, those that Spark's writers do."""
+_INSTEAD = {
+    ("console", "options"): "Write rows: 50 for as many rows of each micro-batch; values are printed whole.",
+    ("memory", "options"): "Write rows: 50 for as many rows at the end.",
+    ("memory", "table"): "The table has the name of the query: give it one with name.",
+    ("sqlite", "url"): "Write the file as path.",
+    ("postgresql", "path"): "Write the connection text as url.",
+    ("postgresql", "options"): "Write settings of the connection into url.",
+    ("kafka", "table"): "Write the topic into options.",
+    ("kafka", "url"): "Write kafka.bootstrap.servers into options.",
+}
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
 
 
@@ -107,11 +127,12 @@ def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:
     """The sink of one query; queries that share a sink get a directory or table each."""
     fields = Fields(node, _SINK, "sink: {format: parquet, path: a-directory}")
     form = text_of(fields.need("format"))
-    path, options = fields.text("path"), fields.options("options")
+    path, options, rows = fields.text("path"), fields.options("options"), fields.whole("rows", 20)
     if form == "text":
         raise fields.need("format").error(
             "a text file holds one column, and answers have several. Use csv or json."
         )
+    _need_heeded(fields, form)
     if form in FILES or form == "sqlite":
         path = resolved(text_of(fields.need("path")), folder)
     elif path is not None:
@@ -125,9 +146,20 @@ def read_sink(node: Node, folder: Path, query: str, *, alone: bool) -> Sink:
     if form == "kafka":
         _need_kafka(fields, options)
     table = _table(fields, query, alone=alone)
-    return Sink(
-        form, path, table, options, fields.texts("partition_by") or (), fields.whole("rows", 20), node
-    )
+    return Sink(form, path, table, options, fields.texts("partition_by") or (), rows, node)
+
+
+def _need_heeded(fields: Fields, form: str) -> None:
+    """Fail at a key that a sink of this format does nothing with: who wrote it relies on it."""
+    takes = _TAKES.get(form, _SPARKS)
+    for key in _SINK:
+        node = fields.get(key)
+        if node is not None and key not in takes:
+            others = "Remove it." if form in _TAKES else "Write it into options if Spark's sink knows it."
+            raise node.error(
+                f"the sink {form} does nothing with it. {_INSTEAD.get((form, key), others)} "
+                f"There are: {', '.join(takes)}."
+            )
 
 
 def _database(fields: Fields, form: str, path: str | None) -> str:
@@ -148,8 +180,13 @@ def _database(fields: Fields, form: str, path: str | None) -> str:
 
 def _table(fields: Fields, query: str, *, alone: bool) -> str:
     node = fields.get("table")
-    if node is None or not alone:
+    if node is None:
         return query
+    if not alone:
+        raise node.error(
+            "several queries share the sink, and each has a table by its own name. Remove it, or give each "
+            "query a sink of its own."
+        )
     table = text_of(node)
     if not _NAME.fullmatch(table):
         raise node.error(f"{table!r} is no table name. Use letters, digits and underscores.")
