@@ -1,6 +1,7 @@
 """Update queues on Spark itself: files as micro-batches, a function that takes a few rows of each."""
 
 import os
+import uuid
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +51,8 @@ def plain(frame):
 class Run:
     """The queues over the files that are there, on one checkpoint; what each gave, in order."""
 
-    def __init__(self, spark, tmp_path):
-        self.spark, self.path = spark, tmp_path
+    def __init__(self, spark, tmp_path, function=plain):
+        self.spark, self.path, self.function = spark, tmp_path, function
         self.found, self.progress, self.stale = {"newest": [], "every": []}, [], []
 
     def outputs(self):
@@ -59,8 +60,8 @@ class Run:
         files = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         stream = wp.stream(files.parquet(str(self.path / "in")), time="ts", keys="a.key")
         # The first call is for one key whatever the budget, so that most keys wait.
-        newest = stream.latest(budget="1 us").apply(plain, SCHEMA, name="newest")
-        every = stream.latest(policy="append", budget="1 us").apply(plain, SCHEMA, name="every")
+        newest = stream.latest(budget="1 us").apply(self.function, SCHEMA, name="newest")
+        every = stream.latest(policy="append", budget="1 us").apply(self.function, SCHEMA, name="every")
         return wp.to_spark(newest, every, control=self.path / "control")
 
     def go(self):
@@ -127,6 +128,27 @@ def test_queues_side_by_side_keep_what_waits_over_a_restart_and_serve_it_in_the_
     )
     assert {row["a.key"] for row in run.stale} == set(newest)
     assert all(row["application_staleness"] >= row["queue_staleness"] >= 0 for row in run.stale)
+
+
+def test_all_outputs_written_through_foreach_call_the_function_once_for_each_row_served(spark, tmp_path):
+    write(tmp_path / "in", events())
+    calls = tmp_path / "calls"
+    calls.mkdir()
+
+    def noted(frame):
+        given = plain(frame)
+        pq.write_table(pa.Table.from_pandas(given), calls / uuid.uuid4().hex)  # workers share no memory
+        return given
+
+    run = Run(spark, tmp_path, noted).go()  # an action for each of the four outputs
+    finish(tmp_path / "control")
+    run.go()
+    called = [
+        (row["key"], row["number"]) for file in calls.iterdir() for row in pq.read_table(file).to_pylist()
+    ]
+    delivered = [(key, number) for found in run.found.values() for _, key, number in found]
+    assert len(called) == run.total("served") > KEYS
+    assert sorted(called) == sorted(delivered)
 
 
 def test_a_static_frame_gives_the_newest_row_of_each_key(spark, tmp_path):

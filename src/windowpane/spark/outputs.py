@@ -158,20 +158,28 @@ def output(frame: DataFrame, name: str, schema: StructType) -> DataFrame:
 class Outputs:
     """Several outputs of one pass: a table for each query by its name, and `late` and `rejects` if wanted.
 
-    `frame` is a DataFrame of tagged payloads, to be written by a `foreachBatch` that `split`s each batch, or
-    that `foreach` made.
+    `frame` is a DataFrame of tagged payloads, to be written by the `foreachBatch` that `foreach` makes, or by
+    one that persists each batch and `split`s it.
     """
 
     frame: DataFrame
     schemas: Mapping[str, StructType]
 
     def split(self, batch: DataFrame | None = None) -> dict[str, DataFrame]:
-        """The outputs of a micro-batch (of a static frame: of all) as DataFrames by name."""
+        """The outputs of a micro-batch (of a static frame: of all) as DataFrames by name.
+
+        Persist a batch of which more than one output is used, or one output twice, before it is split: each
+        use would compute the whole batch anew, and an update queue would call its function again and serve
+        other keys. `foreach` does so.
+        """
         whole = self.frame if batch is None else batch
         return {name: output(whole, name, schema) for name, schema in self.schemas.items()}
 
     def foreach(self, write: Callable[[str, DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-        """A function for `foreachBatch`: it calls `write(name, rows, batch_id)` for every output."""
+        """A function for `foreachBatch`: it calls `write(name, rows, batch_id)` for every output.
+
+        The micro-batch is computed once, however often `write` uses the rows.
+        """
 
         def each(batch: DataFrame, batch_id: int) -> None:
             batch.persist()
