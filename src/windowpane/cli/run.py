@@ -142,8 +142,7 @@ def _look(job: Job, session: Any, file: Path, *, explain: bool) -> int:
             typer.echo(query.explain(), nl=False)
     else:
         for spec, found in answers(job, read(job, session)):
-            if spec.strays:
-                need_columns(spec, found)
+            need_columns(spec, found)
         typer.echo(f"{file}: the job is sound")
     return 0
 
@@ -169,7 +168,7 @@ def _live(job: Job, session: Any, interrupts: Interrupts, *, quiet: bool) -> int
 
 
 def _lines() -> Report:
-    """Progress as lines on standard error, one for each micro-batch."""
+    """Progress as lines on standard error: of each micro-batch, or of the last since the report before."""
     from windowpane.jobs.show import progress_line
 
     told: dict[str, int] = {}

@@ -102,9 +102,13 @@ class Upsert:
         cursor.execute(self._note(), (owner, self.table, number))
         return bool(cursor.rowcount)
 
+    def need_columns(self, schema: pa.Schema) -> None:
+        """An error if the answers have a column that the table has itself; nothing is touched."""
+        need_free(schema.names, IDENTITY, "window_start", "window_end")
+
     def prepare(self, schema: pa.Schema) -> None:
         """Make the table if it is not there; an error if it has other columns than the answers."""
-        need_free(schema.names, IDENTITY, "window_start", "window_end")
+        self.need_columns(schema)
         flat = flattened(schema.empty_table()).schema
         try:
             with closing(self.dialect.connect(self.target)) as connection:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
+
 from windowpane.jobs.document import Node
 from windowpane.jobs.fields import Fields, choice, text_of
 from windowpane.jobs.job import Malformed, Sink, Source
@@ -109,11 +111,26 @@ def ours(sink: Sink) -> bool:
     return sink.format in {*DATABASES, "console"} or (sink.format in FILES and local)
 
 
-def need_partitions(partition_by: Sequence[str], names: Sequence[str], what: str) -> None:
-    """Fail if a column is not there by which files are to be shared out to directories."""
+def need_partitions(partition_by: Sequence[str], schema: pa.Schema, what: str) -> None:
+    """Fail if files cannot be shared out to directories by a column: it is not there or no plain value."""
     for name in partition_by:
-        if name not in names:
-            raise unknown_column(name, what, names)
+        if name not in schema.names:
+            raise unknown_column(name, what, schema.names)
+        if pa.types.is_nested(schema.field(name).type):
+            raise BadQuery(
+                f"partition_by names {name!r}, which holds several values, and a directory is named by one. "
+                "Name a column of plain values, such as a key."
+            )
+
+
+def need_plain(schema: pa.Schema, what: str) -> None:
+    """Fail if a column holds what a CSV file cannot."""
+    nested = [f.name for f in schema if pa.types.is_nested(f.type)]
+    if nested:
+        raise BadQuery(
+            f"{what} have a column {nested[0]!r} that holds several values, which CSV cannot. "
+            "Use json or parquet."
+        )
 
 
 def need_free(names: Sequence[str], *taken: str) -> None:

@@ -13,7 +13,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import orc, parquet
 
-from windowpane.jobs.ends import need_free, need_partitions
+from windowpane.core.results import flat_schema
+from windowpane.jobs.ends import need_free, need_partitions, need_plain
 from windowpane.jobs.record import FILE, Record, read_record, write_record
 from windowpane.values.errors import BadQuery
 
 COLUMN = "batch"
 """What readers of partitioned directories see as one more column."""
+BATCH_JOBS = "batch jobs"
+"""The owner of a directory that batch jobs add to."""
 _SPARKS = "_spark_metadata"
 _SAME = {"timeZone": "UTC"}
 """Texts are the same whatever the time zone of the session, unless the options name one."""
@@ -58,16 +61,18 @@ class Publisher:
         home = self.path.resolve()  # of a link: beside what it leads to, from where alone it can be moved
         return home / ".staging" if _shut_in(home) else home.parent / f".{home.name}.staging"
 
-    def prepare(self, schema: pa.Schema) -> None:
-        """Make the directory; an error if it cannot take the answers, or if some that it had are gone."""
+    def need_columns(self, schema: pa.Schema) -> None:
+        """An error if the directory cannot take answers with these columns; nothing is touched."""
         if COLUMN in schema.names:
             raise BadQuery(
                 f"the answers have a column {COLUMN!r}, which the directories of the sink are named by. "
                 "Give it another name."
             )
-        if self.format == "csv" and "window" in schema.names:
-            need_free(schema.names, "window_start", "window_end")
-        need_partitions(self.partition_by, schema.names, "what goes to the sink")
+        need_columns(self.format, self.partition_by, schema)
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make the directory; an error if it cannot take the answers, or if some that it had are gone."""
+        self.need_columns(schema)
         if (self.path / _SPARKS).exists():
             raise BadQuery(
                 f"{str(self.path)!r} was written by Spark's own file sink, whose readers would not see other "
@@ -118,7 +123,7 @@ class Publisher:
     def add(self, frame: Any) -> None:
         """Publish the answers of a batch job after those that are there."""
         with _alone(self.staging):  # batch jobs have one owner and no lock on a checkpoint: they take turns
-            self.write(frame, max(self._numbers(), default=-1) + 1, "batch jobs")
+            self.write(frame, max(self._numbers(), default=-1) + 1, BATCH_JOBS)
 
     @contextmanager
     def _aside(self, owner: str) -> Iterator[Path]:
@@ -165,6 +170,16 @@ class Publisher:
                 "Restore it from a copy. If it was removed on purpose, remove what is older too, or with all "
                 f"others the file {FILE!r}."
             )
+
+
+def need_columns(form: str, partition_by: Sequence[str], schema: pa.Schema) -> None:
+    """Fail if files cannot hold answers or be shared out by their columns: CSV has the bounds of a window."""
+    if form == "csv":
+        if "window" in schema.names and pa.types.is_struct(schema.field("window").type):
+            need_free(schema.names, "window_start", "window_end")
+            schema = flat_schema(schema)
+        need_plain(schema, "the answers")
+    need_partitions(partition_by, schema, "what goes to the sink")
 
 
 def _shut_in(home: Path) -> bool:

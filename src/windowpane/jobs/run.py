@@ -16,11 +16,10 @@ from windowpane.jobs.document import BadJob
 from windowpane.jobs.ends import ours
 from windowpane.jobs.footers import Footers
 from windowpane.jobs.job import Job, QuerySpec
-from windowpane.jobs.several import strays_of
+from windowpane.jobs.several import all_at_once
 from windowpane.jobs.show import Progress, progress_of_all
 from windowpane.jobs.start import Beside, start
 from windowpane.jobs.watch import Watch
-from windowpane.jobs.write import write_once
 from windowpane.spark import finish
 from windowpane.spark.outputs import Outputs, counts_in
 from windowpane.spark.session import ERRORS, reason
@@ -87,16 +86,13 @@ def run(job: Job, session: Any, stop: threading.Event, report: Report) -> int:
 def _batch(built: list[tuple[QuerySpec, Outputs]], stop: threading.Event, report: Report) -> int:
     """Write every query's answers, and tell what became of its rows."""
     done: list[Progress] = []
-    for spec, outputs in built:
+    writes = [all_at_once(spec, outputs) for spec, outputs in built]  # all are ready before one is written
+    for (spec, outputs), write in zip(built, writes, strict=True):
         if stop.is_set():
             return INTERRUPTED
-        strays = strays_of(spec, outputs)
         tagged = outputs.frame.persist()  # one pass gives both; a sink that keeps answers needs it on
         counts = counts_in(tagged)
-        found = outputs.split(tagged)
-        write_once(spec, found[spec.name])
-        for stray in strays:
-            stray.add(found[stray.name])
+        write(tagged)
         done.append(progress_of_all(spec.name, counts))
         report(done)
     return FINISHED

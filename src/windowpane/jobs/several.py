@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,14 +11,23 @@ from typing import Any
 import pyarrow as pa
 
 from windowpane.core.required import WELL_FORMED
-from windowpane.jobs.ends import need_partitions
+from windowpane.jobs.ends import need_partitions, need_plain
 from windowpane.jobs.fields import located
-from windowpane.jobs.files import COLUMN, Publisher
+from windowpane.jobs.files import BATCH_JOBS, COLUMN, Publisher
 from windowpane.jobs.job import QuerySpec, Sink
 from windowpane.jobs.objects import RECORD
 from windowpane.jobs.strays import STRAYS
 from windowpane.jobs.watch import Told
-from windowpane.jobs.write import EachBatch, append, each_batch, printed, publisher, shaped
+from windowpane.jobs.write import (
+    EachBatch,
+    append,
+    each_batch,
+    need_answers,
+    once,
+    printed,
+    publisher,
+    shaped,
+)
 from windowpane.spark import schema_of
 from windowpane.spark.outputs import Outputs
 from windowpane.spark.session import newest_of
@@ -67,9 +76,10 @@ def strays_of(spec: QuerySpec, outputs: Outputs) -> list[Stray]:
     return found
 
 
-def need_columns(spec: QuerySpec, outputs: Outputs) -> None:
-    """Fail if late rows or rejects do not fit their sinks; nothing is made ready."""
-    frames = outputs.split()
+def need_columns(spec: QuerySpec, made: Any) -> None:
+    """Fail if the answers, or all outputs of a query, do not fit their sinks; nothing is made ready."""
+    frames = made.split() if isinstance(made, Outputs) else {spec.name: made}
+    need_answers(spec, frames[spec.name])
     for name, sink in spec.strays.items():
         rows = schema_of(_own(name, frames[name]))
         located(sink.node or spec.node, partial(_need_columns, name, sink, rows))
@@ -94,6 +104,26 @@ def each_output(spec: QuerySpec, outputs: Outputs, told: Told) -> EachBatch:
                 each(frame, number, owner) if each is not None else append(spec.sink, frame)
             for stray in strays:
                 stray.write(found[stray.name], number, owner)
+
+    return write
+
+
+def all_at_once(spec: QuerySpec, outputs: Outputs) -> Callable[[Any], None]:
+    """What to do with the tagged payloads of a batch job.
+
+    Its sinks are made ready and are its own before any is written: a run that is refused half way adds its
+    answers a second time when it is run again.
+    """
+    each = once(spec, outputs.split()[spec.name])
+    strays = strays_of(spec, outputs)
+    for stray in strays:
+        located(stray.sink.node or spec.node, partial(stray.need_owner, BATCH_JOBS))
+
+    def write(tagged: Any) -> None:
+        found = outputs.split(tagged)
+        each(shaped(spec, found[spec.name]))
+        for stray in strays:
+            stray.add(found[stray.name])
 
     return write
 
@@ -123,10 +153,6 @@ def _need_columns(name: str, sink: Sink, schema: pa.Schema) -> None:
                 f"the {STRAYS[name]} have a column {column!r} of the source, as the sink has itself. "
                 "Name it anew with select in the source."
             )
-    nested = [f.name for f in schema if pa.types.is_nested(f.type)] if sink.format == "csv" else []
-    if nested:
-        raise BadQuery(
-            f"the {STRAYS[name]} have a column {nested[0]!r} that holds several values, which CSV cannot. "
-            "Use json or parquet."
-        )
-    need_partitions(sink.partition_by, schema.names, f"what goes to {name}")
+    if sink.format == "csv":
+        need_plain(schema, f"the {STRAYS[name]}")
+    need_partitions(sink.partition_by, schema, f"what goes to {name}")
