@@ -11,7 +11,7 @@ from windowpane.core.kernels import habits
 from windowpane.core.kernels.kinetic import rank, renew
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.errors import BadQuery, BadState
-from windowpane.simulate.overload import arrivals, simulate, uniform, zipf
+from windowpane.simulate.overload import Arrivals, arrivals, simulate, uniform, zipf
 
 UPDATE = ["fifo", "in_place", "linecutting", "freshest"]
 STEPS = st.lists(
@@ -189,6 +189,34 @@ def test_a_budget_is_spent_in_policy_order_and_not_exceeded():
     assert queue.take(14.0, budget=0.4).ids.tolist() == []
     assert queue.take(14.0, limit=1).ids.tolist() == [3]
     assert len(queue) == 1
+
+
+@given(steps=STEPS)
+def test_updates_of_a_key_at_one_time_teach_no_more_than_one(steps):
+    """Also where the first of them comes when the queue begins, so that no time has passed."""
+    many, once = KeyQueue("freshest", cost=1.5), KeyQueue("freshest", cost=1.5)
+    now = 0.0
+    for ids, wait, count in steps:
+        for queue, keys in ((many, ids * 3), (once, list(dict.fromkeys(ids)))):
+            queue.enqueue(np.array(keys, np.int64), np.full(len(keys), now))
+        now += wait + 0.01
+        taken = [queue.take(now, limit=count).ids.tolist() for queue in (many, once)]
+        assert taken[0] == taken[1]
+    for name in ("gaps", "weight", "habits"):
+        assert np.array_equal(many.arrays()[name], once.arrays()[name])
+
+
+def test_freshest_gains_where_updates_come_in_batches_of_one_time():
+    keys, batch, load = 1_000, 1_000, 3.0
+    random = arrivals(zipf(keys, 0.9), 40_000, seed=3)
+    stream = Arrivals((np.floor(random.times / batch) + 0.5) * batch, random.ids, random.keys)
+    fresh, in_place = (
+        simulate(
+            policy, stream, load, measured=random.span / 6, until=random.span
+        ).staleness.average_application
+        for policy in ("freshest", "in_place")
+    )
+    assert fresh < 0.8 * in_place
 
 
 def test_a_slow_key_is_served_before_a_fast_one_that_waits_longer():

@@ -121,13 +121,18 @@ def enter_all(queue: Queue, policy: int, order: Ints) -> None:
 
 @kernel
 def _learn_gap(keys: Keys, habits: Floats, totals: Floats, key: int, now: float) -> None:
-    """Count the time since the key's last update; for its first one, since the queue began."""
+    """Count the time since the key's last update; for its first one, since the queue began.
+
+    Updates that come at one time are of one batch, which says nothing of how often the key updates.
+    """
     if keys.updates[key] == 0:
         keys.gaps[key] = now - totals[BEGAN]
         keys.weight[key] = 1.0
         return
     gap = now - keys.arrived[key]
-    if keys.updates[key] > 1:
+    if gap <= 0.0:
+        return
+    if keys.weight[key] > 1.0:  # the time since the queue began is no gap to measure others by
         notice(habits, gap / gap_of(keys, key))
     keys.gaps[key] += gap - FORGET * keys.gaps[key]
     keys.weight[key] += 1.0 - FORGET * keys.weight[key]
