@@ -21,17 +21,17 @@ from windowpane.core.columns import read_column, usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.recency import Recency
-from windowpane.core.upstream.window_operator import FreshWindows
+from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
 from windowpane.local.update_queue import Freshness
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
-from windowpane.values.freshness import Policy
+from windowpane.values.freshness import Policy, cost_in_seconds, policy_of
+from windowpane.values.sizes import size_in_bytes
 from windowpane.values.user_aggregates import UserAggregate
 
 Aggregates = Aggregate | UserAggregate
-_PAGE = 4096
 _ALL = 1 << 20
 """Rows that one `get` processes unless it is told otherwise."""
 
@@ -63,7 +63,8 @@ class UpdateWindows:
         aggregates: what is wanted of each window; columns must be numbers, booleans or times.
         commit: `lazy` (to the newest window that arrived in full) or `eager` (to the newest that started).
         policy: which key is served next: `in_place`, `fifo`, `linecutting` or `freshest`.
-        memory: the most bytes that rows may take; one more is an error, nothing is dropped in silence.
+        memory: the most bytes that rows may take, as a number or a text ("64 MB"); one more is an error,
+            nothing is dropped in silence.
         cost: the seconds that a row takes, as a first guess; it is measured.
         clock: where the time comes from, in seconds that never go back; by default the system's.
         forget: after how many seconds without a row a key that does not wait is forgotten, with the rows of
@@ -81,7 +82,7 @@ class UpdateWindows:
         *,
         commit: Commit | str = "lazy",
         policy: Policy | str = "in_place",
-        memory: int = 1 << 26,
+        memory: int | str = 1 << 26,
         cost: float = 0.001,
         clock: Callable[[], float] | None = None,
         forget: float = 3600.0,
@@ -95,8 +96,9 @@ class UpdateWindows:
             raise BadQuery(f"window{span}: size and slide must both be rows or both be times.")
         size, slide = (length if isinstance(length, int) else microseconds(length) for length in span)
         self._window = UpdateWindow(size, slide, Commit(commit), timed[0])
-        self._policy, self._cost = policy, cost
-        self._pool = PagePool(max(memory // _PAGE, 1), _PAGE)
+        self._policy, self._cost = _update_policy(policy), cost_in_seconds(cost)
+        page = page_bytes(len(self._names))
+        self._pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
         self._clock = clock or system.monotonic
         self._began = self._clock()
         self._index: KeyIndex | None = None
@@ -219,6 +221,15 @@ class UpdateWindows:
             operator.keep(~gone, now)
             index.compact(~gone)
             self._recency.keep(~gone)
+
+
+def _update_policy(name: Policy | str) -> Policy:
+    """The policy of this name, which must leave old windows for newer ones."""
+    policy = policy_of(name)
+    if policy.keeps_all:
+        others = ", ".join(other.value for other in Policy if not other.keeps_all)
+        raise BadQuery(f"policy {policy.value!r} keeps every row, so no window is left out. Use {others}.")
+    return policy
 
 
 def _check_names(keys: Sequence[str], aggregates: Sequence[Aggregates]) -> None:

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.core.arrays import Column, Tuples
 from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.core.upstream.recency import Recency
+from windowpane.local.update_tables import joined_names, mask, need_own_names, need_same_key, stacked
 from windowpane.local.update_windows import Aggregates, UpdateWindows
 from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
+from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
@@ -50,19 +50,21 @@ class Updates:
 
     def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
         """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
-        return self._checked(rows).filter(_mask(keep(rows), len(rows)))
+        return self._checked(rows).filter(mask(keep(rows), len(rows)))
 
     def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """A row for each row; the function may change every column but the key."""
         made = function(self._checked(rows))
+        if not isinstance(made, pa.Table):
+            raise WrongType(f"map made a {type(made).__name__} of the rows. Return an Arrow table.")
         if len(made) != len(rows):
             raise BadQuery(f"map made {len(made)} rows of {len(rows)}. Return one for each, in their order.")
-        for name in self.keys:
+        for name in (*self.keys, self.time):
             if name not in made.column_names:
-                raise BadQuery(
-                    f"map drops {name!r}, which is part of the update key. Keep the column as it is."
-                )
-            _need_same_key(name, rows[name], made[name])
+                part = "the event time" if name == self.time else "part of the update key"
+                raise BadQuery(f"map drops {name!r}, which is {part}. Keep the column.")
+        for name in self.keys:
+            need_same_key(name, rows[name], made[name])
         return made
 
     def union(self, *, forget: float = 3600.0, clock: Clock | None = None) -> UpdateUnion:
@@ -94,14 +96,14 @@ class Updates:
         size: Duration,
         slide: Duration | None = None,
         *,
-        by: Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         **options: Any,
     ) -> WindowedUpdates:
         """Windows of so many rows of a key (`window(3, 1)`), or of event time (`window("1 min", "10 s")`).
 
         `by` groups by more columns than the key. The options are those of `UpdateWindows`.
         """
-        keys = self.keys if by is None else tuple(by)
+        keys = self.keys if by is None else (by,) if isinstance(by, str) else tuple(by)
         check_grouping(self.keys, keys)
         return WindowedUpdates(self, keys, size, size if slide is None else slide, options)
 
@@ -174,7 +176,7 @@ class UpdateUnion:
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
-        whole = _stacked(inputs, [f"input {n} of the union" for n in range(1, len(inputs) + 1)])
+        whole = stacked(inputs, [f"input {n} of the union" for n in range(1, len(inputs) + 1)])
         found = self._union.push(*some)
         self._known.forget(some, self._union)
         at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
@@ -185,7 +187,7 @@ class UpdateJoin:
     """Joins two streams on their update key within a window of time; the newest match of a key goes out.
 
     Columns: those of the left, then those of the right but for the key; `right_` stands before names that
-    are in both.
+    are in both, and a name that this makes and that is taken is refused.
     """
 
     def __init__(
@@ -205,11 +207,12 @@ class UpdateJoin:
 
     def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
-        new = (left, right)
+        new = (self._updates._checked(left), self._updates._checked(right))
+        need_own_names(joined_names(self._updates.keys, *new))
         some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
         sides = zip(kept, new, ("left", "right"), strict=True)
-        rows = [_stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
+        rows = [stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
         self._rows = rows
         self._numbers = [
             np.concatenate([old, tuples.columns[_ROW].values])
@@ -228,7 +231,7 @@ class UpdateJoin:
 
     def _matches(self, left: Tuples, right: Tuples) -> Any:
         assert self._on is not None
-        return _mask(self._on(self._side(0, left), self._side(1, right)), len(left)).to_numpy(
+        return mask(self._on(self._side(0, left), self._side(1, right)), len(left)).to_numpy(
             zero_copy_only=False
         )
 
@@ -245,55 +248,6 @@ class UpdateJoin:
             self._numbers[which] = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        columns = {name: left[name] for name in left.column_names}
-        for name in right.column_names:
-            if name not in self._updates.keys:
-                columns[f"right_{name}" if name in columns else name] = right[name]
-        return pa.table(columns)
-
-
-def _need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
-    """Refuse what a map made of a key column, if it is not the same."""
-    index = KeyIndex((name,), (was.type,))
-    try:
-        differs = index.encode([was]) != index.encode([is_now])
-        at = int(differs.argmax()) if differs.any() else None
-        change = None if at is None else f"from {was[at].as_py()!r} to {is_now[at].as_py()!r}"
-    except WrongType:
-        change = f"from {was.type} to {is_now.type}"
-    if change:
-        raise BadQuery(
-            f"map changes {name!r}, which is part of the update key, {change}. Write the result to another "
-            "column."
-        )
-
-
-def _stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """The rows of all tables, which must have the same columns; in the order of the first."""
-    columns = tables[0].column_names
-    for rows, name in zip(tables, names, strict=True):
-        odd = set(columns) ^ set(rows.column_names)
-        if odd:
-            column = min(odd)
-            has, lacks = (names[0], name) if column in columns else (name, names[0])
-            raise BadQuery(
-                f"{lacks} has no column {column!r}, but {has} has. Add it, with nulls if need be, or drop it."
-            )
-    for column in columns:
-        kinds = [rows.schema.field(column).type for rows in tables]
-        typed = [i for i, kind in enumerate(kinds) if not pa.types.is_null(kind)]
-        for i in typed[1:]:
-            if kinds[i] != kinds[typed[0]]:
-                wanted = f"{kinds[typed[0]]} as in {names[typed[0]]}"
-                raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
-    return pa.concat_tables([rows.select(columns) for rows in tables], promote_options="default")
-
-
-def _mask(found: Any, rows: int) -> pa.Array:
-    """What a predicate gave, as an Arrow array of booleans; null is false."""
-    column = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    column = column if isinstance(column, pa.Array) else pa.array(np.asarray(column))
-    if not pa.types.is_boolean(column.type) or len(column) != rows:
-        raise WrongType(f"the predicate gave {len(column)} values of {column.type} for {rows} rows. "
-                        "Return a boolean for each.")  # fmt: skip
-    return pc.fill_null(column, fill_value=False)
+        keys = self._updates.keys
+        columns = [*left.columns, *(right[name] for name in right.column_names if name not in keys)]
+        return pa.Table.from_arrays(columns, joined_names(keys, left, right))

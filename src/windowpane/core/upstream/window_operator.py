@@ -34,7 +34,13 @@ from windowpane.values.user_aggregates import UserAggregate
 
 _PLACE, _VALID, _COLUMNS = 0, 1, 2
 _MOST_COLUMNS = 63
+_PAGE, _BLOCK, _WORD = 4096, 8, 8
 _SHORTEST = 1e-9
+
+
+def page_bytes(columns: int) -> int:
+    """How large pages must be for windows over so many columns: a block of tuples lies in one page."""
+    return max(_PAGE, _BLOCK * (_COLUMNS + columns) * _WORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ class FreshWindows:
         self._held = _NOTHING
         self._failed = ""
         width = _COLUMNS + len(names)
-        self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost)
+        self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost, block=_BLOCK)
 
     def _bind(
         self, aggregates: Sequence[Aggregate | UserAggregate], types: Mapping[str, pa.DataType]

@@ -1,0 +1,82 @@
+"""What the tables of update streams must be, and what a user's functions may make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowpane.core.keys import KeyIndex
+from windowpane.values.errors import BadQuery, WrongType, wrong_type
+
+
+def need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
+    """Refuse what a map made of a key column, if it is not the same."""
+    index = KeyIndex((name,), (was.type,))
+    try:
+        differs = index.encode([was]) != index.encode([is_now])
+        at = int(differs.argmax()) if differs.any() else None
+        change = None if at is None else f"from {was[at].as_py()!r} to {is_now[at].as_py()!r}"
+    except WrongType:
+        change = f"from {was.type} to {is_now.type}"
+    if change:
+        raise BadQuery(
+            f"map changes {name!r}, which is part of the update key, {change}. Write the result to another "
+            "column."
+        )
+
+
+def joined_names(keys: Sequence[str], left: pa.Table, right: pa.Table) -> list[str]:
+    """The columns of a join: `right_` stands before names of the right that the left has too."""
+    taken = left.column_names
+    rest = [name for name in right.column_names if name not in keys]
+    return [*taken, *(f"right_{name}" if name in taken else name for name in rest)]
+
+
+def need_own_names(names: Sequence[str]) -> None:
+    """Each column of a join must have a name of its own, or one would hide the other."""
+    for name in names:
+        if names.count(name) > 1:
+            raise BadQuery(
+                f"the join would have two columns {name!r}. Rename one of them in its table, or drop it."
+            )
+
+
+def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
+    """The rows of all tables, which must have the same columns; in the order of the first."""
+    columns = tables[0].column_names
+    for rows, name in zip(tables, names, strict=True):
+        odd = set(columns) ^ set(rows.column_names)
+        if odd:
+            column = min(odd)
+            has, lacks = (names[0], name) if column in columns else (name, names[0])
+            raise BadQuery(
+                f"{lacks} has no column {column!r}, but {has} has. Add it, with nulls if need be, or drop it."
+            )
+    for column in columns:
+        kinds = [rows.schema.field(column).type for rows in tables]
+        typed = [i for i, kind in enumerate(kinds) if not pa.types.is_null(kind)]
+        for i in typed[1:]:
+            if kinds[i] != kinds[typed[0]]:
+                wanted = f"{kinds[typed[0]]} as in {names[typed[0]]}"
+                raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
+    return pa.concat_tables([rows.select(columns) for rows in tables], promote_options="default")
+
+
+def mask(found: Any, rows: int) -> pa.Array:
+    """What a predicate gave, as an Arrow array of booleans; null is false."""
+    column = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    try:
+        column = column if isinstance(column, pa.Array) else pa.array(np.asarray(column))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise WrongType(
+            f"the predicate gave {found!r} for {rows} rows. Return a boolean for each, for example with "
+            "pyarrow.compute.greater(rows['price'], 3.0)."
+        ) from error
+    if not pa.types.is_boolean(column.type) or len(column) != rows:
+        raise WrongType(f"the predicate gave {len(column)} values of {column.type} for {rows} rows. "
+                        "Return a boolean for each.")  # fmt: skip
+    return pc.fill_null(column, fill_value=False)

@@ -1,0 +1,98 @@
+"""What a stream of updates cannot do is refused where it is said, with the remedy."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import windowpane as wp
+from windowpane.errors import BadAggregate, BadQuery, WrongType
+
+UPDATES = wp.Updates("k", "t")
+ROWS = pa.table({"t": [1, 2], "k": ["a", "b"], "v": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ({"v": [10], "right_v": [99]}, {"v": [20]}),
+        ({"v": [10]}, {"right_v": [99], "v": [20]}),
+        ({"v": [10]}, {"v": [20], "right_v": [99]}),
+    ],
+)
+def test_a_join_does_not_hide_a_column_behind_another(left, right):
+    join, head = UPDATES.join(within=3), {"t": [1], "k": ["a"]}
+    with pytest.raises(BadQuery, match=r"the join would have two columns 'right_v'\. Rename one of them"):
+        join.push(pa.table(head | left), pa.table(head | right))
+    found = join.push(pa.table(head | {"v": [1]}), pa.table(head | {"v": [2], "w": [3]}))
+    assert found.to_pylist() == [{"t": 1, "k": "a", "v": 1, "right_t": 1, "right_v": 2, "w": 3}]
+
+
+def test_a_map_must_return_a_table_with_the_time():
+    with pytest.raises(WrongType, match=r"map made a NoneType of the rows\. Return an Arrow table"):
+        UPDATES.map(ROWS, lambda _: None)
+    with pytest.raises(BadQuery, match=r"map drops 't', which is the event time\. Keep the column"):
+        UPDATES.map(ROWS, lambda r: r.drop_columns(["t"]))
+
+
+@pytest.mark.parametrize("given", [True, None, pa.scalar(True), [[True], [False]], [True, "yes", 5j]])
+def test_a_predicate_must_give_a_boolean_for_each_row(given):
+    with pytest.raises(WrongType, match=r"the predicate gave .* for 2 rows\. Return a boolean for each"):
+        UPDATES.filter(ROWS, lambda _: given)
+    join = UPDATES.join(within=3, on=lambda _left, _right: given)
+    with pytest.raises(WrongType, match=r"the predicate gave .* for 2 rows\. Return a boolean for each"):
+        join.push(ROWS, ROWS)
+    assert UPDATES.filter(ROWS, lambda r: np.asarray(r["v"]) > 1).num_rows == 1
+    assert UPDATES.filter(ROWS, lambda r: pc.greater(r["v"], 1)).num_rows == 1
+    assert UPDATES.filter(ROWS, lambda _: [None, True]).num_rows == 1
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf, -1, "1 s", None])
+def test_a_cost_by_which_keys_would_starve_is_refused(cost):
+    with pytest.raises(BadQuery, match=r"cost=.* Give seconds, at least 0"):
+        UPDATES.window(2, 1, cost=cost).agg(wp.count())
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("zzz", "there is no policy 'zzz'"),
+        ("append", r"policy 'append' keeps every row.* Use fifo, in_place, linecutting, freshest"),
+        ("shed", "policy 'shed' keeps every row"),
+        ("switch", "which this queue cannot"),
+    ],
+)
+def test_a_policy_that_windows_cannot_have_is_refused_before_rows_come(policy, message):
+    with pytest.raises(BadQuery, match=message):
+        UPDATES.window(2, 1, policy=policy).agg(wp.count())
+
+
+def test_a_text_is_one_column_to_group_by():
+    fresh = UPDATES.window(1, by="k").agg(wp.count())
+    fresh.put(ROWS)
+    assert fresh.get()["k"].to_pylist() == ["a", "b"]
+    with pytest.raises(BadQuery, match="groups by 'key', but 'k' is part of the update key"):
+        UPDATES.window(1, by="key")
+
+
+def test_memory_may_be_a_text():
+    fresh = UPDATES.window(1, memory="64 KiB").agg(wp.sum("v"))
+    fresh.put(ROWS)
+    assert fresh.get()["sum_v"].to_pylist() == [1, 2]
+    with pytest.raises(BadQuery, match=r"'64 pages' is no size\. Write '64 MB'"):
+        UPDATES.window(1, memory="64 pages").agg(wp.sum("v"))
+
+
+@pytest.mark.parametrize("commit", ["lazy", "eager"])
+def test_as_many_columns_are_aggregated_as_can_be(commit):
+    names = [f"c{i}" for i in range(63)]
+    rows = pa.table({"t": range(40), "k": ["a"] * 40} | {name: range(40) for name in names})
+    fresh = UPDATES.window(2, 2, commit=commit, memory=1 << 16).agg(*map(wp.sum, names))
+    fresh.put(rows)
+    (found,) = fresh.get().to_pylist()
+    assert [found[f"sum_{name}"] for name in names] == [38 + 39] * 63
+    more = rows.append_column("c63", rows["c0"])
+    with pytest.raises(BadAggregate, match="64 columns are aggregated; at most 63 can be"):
+        UPDATES.window(2).agg(*map(wp.sum, [*names, "c63"])).put(more)
