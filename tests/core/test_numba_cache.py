@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,18 @@ def test_many_workers_start_at_once_on_an_empty_cache(tmp_path):
     assert (again["misses"], again["hits"] >= 2) == (0, True)
     left = [file.name for file in cache.rglob("*") if file.is_file() and file.suffix not in (".nbi", ".nbc")]
     assert left == []
+
+
+def test_a_change_to_any_kernel_has_all_compiled_anew_since_each_holds_those_it_calls(tmp_path):
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "go").touch()
+    few = partial(start, FEW, tmp_path / "ready", tmp_path / "go", PYTHONPATH=str(tmp_path / "src"))
+    assert [end(few())["misses"] > 0, end(few())["misses"]] == [True, 0]
+    with (tmp_path / "src/windowpane/core/kernels/habits.py").open(
+        "a"
+    ) as file:  # which neither of them calls
+        file.write("# another version\n")
+    assert [end(few())["misses"] > 0, end(few())["misses"]] == [True, 0]
 
 
 def test_where_no_folder_can_be_written_kernels_are_compiled_anew_with_a_warning(tmp_path):
