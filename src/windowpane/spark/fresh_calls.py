@@ -114,9 +114,12 @@ class Calls:
 
     def _fitting(self, now: float, room: float) -> Taken | None:
         price, row = self._pace.line
-        if self._pace.calls == 1.0 and 2 * self._pace.seconds <= _BOLD * room:
+        if self._pace.calls == 1.0:
             # Two calls of as many rows would never tell a price.
-            return self._queue.take(now, limit=2 * max(int(self._pace.most), 1))
+            if 2 * self._pace.seconds <= _BOLD * room:
+                return self._queue.take(now, limit=2 * max(int(self._pace.most), 1))
+            if self._any:
+                return None  # there is more room in the next micro-batch
         part = max(room / (2 if self._any else _PARTS), _WORTH * price)
         if self._any and part - price <= _ENOUGH * row:
             part = room
