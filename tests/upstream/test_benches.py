@@ -8,6 +8,8 @@ from windowpane.bench import real_streams, staleness, upstream
 from windowpane.simulate.overload import two_class, zipf
 from windowpane.values.freshness import Policy
 
+SMALL = staleness.Scale(4_000, 2, 2, ())
+
 
 @pytest.mark.paper
 def test_the_figures_of_update_queues_are_as_the_paper_says():
@@ -23,7 +25,7 @@ def test_the_figures_of_update_queues_are_as_the_paper_says():
 
 def test_a_cell_measures_every_policy():
     cell = staleness.Cell("zipf", zipf(20, 0.9), 2.0)
-    found = staleness.measured(cell, 4_000, 2)
+    found = staleness.measured(cell, SMALL)
     assert set(found) == set(Policy)
     assert found[Policy.APPEND][1] > 10 * found[Policy.FRESHEST][1]
     assert all(application > queue for queue, application in found.values())
@@ -38,12 +40,41 @@ def test_the_grid_has_every_distribution_and_load():
     assert all(cell.shares.sum() == pytest.approx(1) for cell in grid)
 
 
-def test_claims_look_at_the_worst_cell_and_at_the_mean_of_the_skewed_ones():
-    even, skewed = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 0.6), 2.0, 0.6)
-    heavy, steep = staleness.Cell("z", zipf(4, 1), 20.0, 1.0), staleness.Cell("z", zipf(4, 1.5), 2.0, 1.5)
-    found = [(even, (1.0, 1.02)), (skewed, (0.94, 0.8)), (heavy, (1.0, 1.0)), (steep, (0.8, 0.6))]
-    verdicts = [(round(claim.value, 3), claim.holds) for claim in staleness.claims(found)]
-    assert verdicts == [(1.0, True), (0.87, True), (0.94, False), (1.02, False), (0.7, True), (0.8, True)]
+EVEN, SKEWED = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 0.6), 2.0, 0.6)
+HEAVY, STEEP = staleness.Cell("z", zipf(4, 1), 20.0, 1.0), staleness.Cell("z", zipf(4, 1.5), 2.0, 1.5)
+THREE = staleness.Found(staleness.Cell("z", zipf(3, 0.6), 2.0), (0.9, 0.9), room=1.001, above=(1.02, 1.0))
+
+
+def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_what_is_left():
+    ratios = [(EVEN, (1.0, 1.02)), (SKEWED, (0.94, 0.8)), (HEAVY, (1.0, 1.0)), (STEEP, (0.8, 0.6))]
+    found = [*(staleness.Found(cell, pair) for cell, pair in ratios), THREE]
+    verdicts = [(round(c.value, 3), c.holds) for c in staleness.claims(found, milder=True)]
+    queue, application = verdicts[:3], verdicts[3:6]
+    assert queue == [(1.0, True), (0.87, True), (0.94, False)]
+    assert application == [(1.02, False), (0.7, True), (0.8, True)]
+    assert verdicts[6:] == [(1.02, False), (1.0, True), (1.001, True)]
+    assert len(staleness.claims(found, milder=False)) == len(verdicts) - 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "known", "shown"),
+    [(0.93, 0.925, True), (0.93, 0.9205, False), (0.93, 0.91, False), (0.92, 0.925, False)],
+)
+def test_a_bar_that_is_missed_is_out_of_reach_only_if_no_policy_can_be_below_it(ours, known, shown):
+    missed = staleness.Found(SKEWED, (0.9, ours), hindsight=known)
+    easy = staleness.Found(STEEP, (0.1, 0.1))  # does not count among the milder ones
+    assert bool(staleness.out_of_reach([missed, easy, THREE])) is shown
+
+
+def test_what_is_left_is_looked_at_in_the_milder_cells_and_computed_where_it_can_be():
+    cells = (EVEN, SKEWED, HEAVY, STEEP, THREE.cell)
+    found = [staleness.find(cell, staleness.measured(cell, SMALL), SMALL) for cell in cells]
+    even, mild, heavy, steep, three = found
+    assert all(set(staleness.left(one)) == set() for one in (even, heavy, steep))
+    assert set(staleness.left(mild)) == {"hindsight"}
+    assert 0.9 < mild.hindsight / mild.ratio[1] < 1.02  # of the same streams
+    assert set(staleness.left(three)) == {"room", "above_least"}
+    assert 0.9999 < three.room < 1.005
 
 
 @pytest.mark.parametrize("load", [1.5, 3.0])
@@ -52,7 +83,7 @@ def test_our_policy_beats_the_best_of_the_paper_where_updates_are_skewed(load):
         staleness.Cell("zipf", zipf(100, 0.9), load),
         staleness.Cell("two classes", two_class(10, 8), load),
     ]
-    ratios = [staleness.ratios(staleness.measured(cell, 20_000, 2)) for cell in cells]
+    ratios = [staleness.ratios(staleness.measured(cell, staleness.Scale(20_000, 2, 2, ()))) for cell in cells]
     assert max(max(pair) for pair in ratios) < 0.93
 
 

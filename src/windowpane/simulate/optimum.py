@@ -1,20 +1,26 @@
 """The least average staleness that any policy can have behind an overloaded consumer, for a few keys.
 
-Time is cut into slots, of which a service takes several. The age of a key is the number of slots since its
-first update that was not served. With few keys that is a decision process of few enough states to solve, by
-value iteration: over all policies that know the rates and the ages, also those that let the consumer pause.
-Time and memory grow with (slots in all) ** keys.
+Time is cut into slots, of which a service takes one or several. The age of a key is the number of slots since
+its first update that was not served, counting that of the update. With few keys that is a decision process of
+few enough states to solve, by value iteration: over all policies that know the rates and the ages, also those
+that let the consumer pause. Keys that update alike need no names, only sorted ages, so that ten keys in two
+classes can be solved too. Time and memory grow with the product over classes of C(keys + oldest age, keys).
 
 Howard: Dynamic Programming and Markov Processes, 1960; for actions that last, Schweitzer 1971.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations_with_replacement
+from math import factorial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from windowpane.core.arrays import Floats
+from windowpane.core.arrays import Floats, Ints
+from windowpane.core.kernels.expectation import expect
 
 _DAMPING = 0.9
 """Below 1, so that the values of states do not swing."""
@@ -30,76 +36,190 @@ def optimum(
     `slots` and for twice as many slots in a service, and the error of slots is taken off, which halves.
     Ages of more than `services` services count as that: too small a number makes the result too small.
     """
-    known = np.asarray(rates, np.float64)
-    coarse, fine = (_Process(known, cost, n, n * services, application).least() for n in (slots, 2 * slots))
+    coarse, fine = (
+        in_slots(rates, cost, application=application, slots=n, services=services)[0]
+        for n in (slots, 2 * slots)
+    )
     return 2.0 * fine - coarse
 
 
-class _Process:
-    """A state is the ages of all keys, 0 if fresh: an array of values has an axis for each key."""
+def in_slots(
+    rates: Sequence[float] | Floats,
+    cost: float,
+    *,
+    application: bool,
+    slots: int = 1,
+    services: int = 10,
+    prices: Iterable[float] = (),
+    close: float = _CLOSE,
+) -> tuple[float, list[float]]:
+    """The least staleness if the consumer looks at its queue at the ends of slots only.
 
-    def __init__(self, rates: Floats, cost: float, slots: int, oldest: int, application: bool) -> None:  # noqa: FBT001 - within this file
-        self._slots, self._slot, self._oldest = slots, cost / slots, oldest
-        self._odds = 1.0 - np.exp(-rates * self._slot)
-        self._keys = range(len(rates))
-        self._fresh = [self._along(key, np.arange(oldest + 1) == 0) for key in self._keys]
-        waiting = [self._along(key, self._staleness(key, slots)) for key in self._keys]
-        # the queue is rid of a tuple when its service begins, the application of the old state when it ends
-        rest = [0.0 if application else wait.flat[0] - wait for wait in waiting]
-        self._serving = [sum(waiting) + rest[key] for key in self._keys]
-        self._pausing = sum(self._along(key, self._staleness(key, 1)) for key in self._keys)
+    Then that of one policy at some `prices`: the key that is most overdue is served, by when a service is
+    `due`. `close` is the relative error.
+    """
+    known, counts = np.unique(np.asarray(rates, np.float64), return_counts=True)
+    alike = [_Alike(rate * cost / slots, n, slots * services) for rate, n in zip(known, counts, strict=True)]
+    process, scale = _Process(alike, slots, application), cost / slots
+    least = process.solve(close)
+    found = [process.solve(close, price / scale**2) for price in prices]
+    each = scale / int(counts.sum())
+    return least * each, [one * each for one in found]
 
-    def least(self) -> float:
-        """The average staleness of the best policy: what the values of all states grow by in a slot."""
-        values = np.zeros((self._oldest + 1,) * len(self._keys))
-        while True:
-            better = self._improved(values)
-            change = better - values
-            low, high = float(change.min()), float(change.max())
-            if high - low <= _CLOSE * high:
-                return (low + high) / 2.0 * self._slot / len(self._keys)
-            values = better - better.flat[0]
 
-    def _improved(self, values: Floats) -> Floats:
-        """A round: the value of the best choice in each state, for each slot that it takes."""
-        later = values
-        for key in self._keys:
-            later = self._aged(later, key, 1)
-        best = self._pausing + _DAMPING * (later - values)
-        for key, fresh in enumerate(self._fresh):
-            later = np.expand_dims(self._from_fresh(values, key, self._slots), key)
-            for other in self._keys:
-                later = later if other == key else self._aged(later, other, self._slots)
-            served = (self._serving[key] + _DAMPING * (later - values)) / self._slots
-            best = np.where(fresh, best, np.minimum(best, served))
-        return values + best
+def due(rates: Floats, price: float) -> Floats:
+    """The wait w at which what a service saves, w * w / 2 + w / rate, reaches its price."""
+    gaps = 1.0 / rates
+    return np.asarray(2.0 * price / (gaps + np.sqrt(gaps * gaps + 2.0 * price)))
 
-    def _staleness(self, key: int, slots: int) -> Floats:
-        """The staleness of a key that is not served, summed over some slots, by its age before them."""
-        ages = np.arange(self._oldest + 1.0)
-        summed = slots * ages + slots * (slots - 1) / 2.0
-        left = np.arange(slots)[::-1]  # slots after that of the first update, of which a sixth counts
-        summed[0] = self._first(key, slots) @ (1.0 / 6.0 + left * (left + 1.0) / 2.0)
+
+class _Chances(NamedTuple):
+    """Where each state leads: entries from starts[i] to starts[i + 1], a state and its odds each."""
+
+    starts: Ints
+    columns: Ints
+    odds: Floats
+
+
+class _Alike:
+    """Keys that update `rate` times a slot each. A state is their ages, sorted; 0 is fresh."""
+
+    def __init__(self, rate: float, keys: int, oldest: int) -> None:
+        self._rate, self._keys, self._most = rate, keys, oldest
+        ages = list(combinations_with_replacement(range(oldest + 1), keys))
+        self._ages: Ints = np.asarray(ages, np.int64).reshape(-1, keys)
+        self.oldest: Ints = self._ages[:, -1]
+        self._served = self._ages.copy()
+        self._served[:, -1] = 0
+        self._codes = self._code(self._ages)  # rising, as the states are in order
+        # how long ago an update was, at the end of its slot
+        self._young = 1.0 - 1.0 / rate + 1.0 / np.expm1(rate)
+
+    def overdue(self, price: float) -> Floats:
+        """How long the service of the oldest key is overdue; -inf where none waits."""
+        late: Floats = self.oldest - 1.0 + self._young - due(np.asarray(self._rate), price)
+        late[self.oldest == 0] = -np.inf
+        return late
+
+    def staleness(self, slots: int) -> Floats:
+        """The staleness of all keys if none is served, summed over some slots."""
+        summed: Floats = self._each(slots)[self._ages].sum(axis=1)
         return summed
 
-    def _first(self, key: int, slots: int) -> Floats:
-        """How likely it is that the first update of a key comes in each of some slots."""
-        odds: Floats = (1.0 - self._odds[key]) ** np.arange(slots) * self._odds[key]
-        return odds
+    def saved(self, slots: int) -> Floats:
+        """What is taken off that sum where the oldest key is fresh from the beginning."""
+        each = self._each(slots)
+        more: Floats = each[self.oldest] - each[0]
+        return more
 
-    def _aged(self, values: Floats, key: int, slots: int) -> Floats:
-        """What is expected of values some slots later, as far as one key goes, by its age before."""
-        later = values.take(np.minimum(np.arange(self._oldest + 1) + slots, self._oldest), axis=key)
-        np.moveaxis(later, key, 0)[0] = self._from_fresh(values, key, slots)
-        return later
+    def _each(self, slots: int) -> Floats:
+        """The staleness of one key over some slots, by its age before them."""
+        summed: Floats = slots * (np.arange(self._most + 1.0) - 1.0 + self._young) + slots * slots / 2.0
+        span = self._rate * slots
+        summed[0] = (span * span / 2.0 - span - np.expm1(-span)) / self._rate**2
+        return summed
 
-    def _from_fresh(self, values: Floats, key: int, slots: int) -> Floats:
-        """The same for a key that is fresh before: without its axis."""
-        first = self._first(key, slots)
-        odds = np.concatenate([[1.0 - first.sum()], first[::-1]])
-        expected: Floats = np.tensordot(odds, values.take(np.arange(slots + 1), axis=key), (0, key))
-        return expected
+    def later(self, slots: int, *, served: bool = False) -> _Chances:
+        """The states some slots later; `served`: the oldest key is fresh from the beginning."""
+        ages = self._served if served else self._ages
+        fresh = np.count_nonzero(ages == 0, axis=1)
+        first = np.exp(-self._rate * np.arange(slots)) * -np.expm1(-self._rate)
+        odds = np.concatenate([[1.0 - first.sum()], first[::-1]])  # of each age of a key that was fresh
+        aged = np.where(ages > 0, np.minimum(ages + slots, self._most), 0)
+        aged.sort(axis=1)  # those that were fresh come first
+        found: list[tuple[Ints, Ints, Floats]] = []
+        for n in range(self._keys + 1):
+            states = np.flatnonzero(fresh == n)
+            for young in combinations_with_replacement(range(slots + 1), n):
+                after = aged[states]
+                after[:, :n] = young
+                after.sort(axis=1)
+                columns = np.searchsorted(self._codes, self._code(after))
+                found.append((states, columns, np.full(len(states), _ways(young) * odds[list(young)].prod())))
+        rows, columns, chances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(ages)))])
+        return _Chances(starts, columns[order], chances[order])
 
-    def _along(self, key: int, of_ages: Floats) -> Floats:
-        """An array by the age of one key, in the place of its axis."""
-        return of_ages.reshape([-1 if key == other else 1 for other in self._keys])
+    def _code(self, ages: Ints) -> Ints:
+        """A number for each state, in their order."""
+        codes: Ints = ages @ (self._most + 1) ** np.arange(self._keys)[::-1]
+        return codes
+
+
+def _ways(drawn: Sequence[int]) -> int:
+    """In how many orders some numbers can be drawn."""
+    ways = factorial(len(drawn))
+    for number in set(drawn):
+        ways //= factorial(drawn.count(number))
+    return ways
+
+
+class _Process:
+    """A state is that of every class of keys: an array of values has an axis for each."""
+
+    def __init__(self, alike: list[_Alike], slots: int, application: bool) -> None:  # noqa: FBT001 - within this file
+        self._alike, self._slots, self._kinds = alike, slots, range(len(alike))
+        self._paused = [one.later(1) for one in alike]
+        self._waited = [one.later(slots) for one in alike]
+        self._served = [one.later(slots, served=True) for one in alike]
+        self._fresh = [self._along(kind, one.oldest == 0) for kind, one in enumerate(alike)]
+        self._pausing = sum(self._along(kind, one.staleness(1)) for kind, one in enumerate(alike))
+        waiting = sum(self._along(kind, one.staleness(slots)) for kind, one in enumerate(alike))
+        # the queue is rid of a tuple when its service begins, the application of the old state when it ends
+        self._serving = [
+            waiting - (0.0 if application else self._along(kind, one.saved(slots)))
+            for kind, one in enumerate(alike)
+        ]
+        self._values = np.zeros([len(one.oldest) for one in alike])
+
+    def solve(self, close: float, price: float | None = None) -> float:
+        """The average staleness of all keys together: what the values of all states grow by in a slot.
+
+        The values of the policy before are a good start for the next one.
+        """
+        choice = None if price is None else self._most_overdue(price)
+        while True:
+            change = self._change(self._values, choice)
+            low, high = float(change.min()), float(change.max())
+            if high - low <= close * high:
+                return (low + high) / 2.0
+            self._values += change
+            self._values -= self._values.flat[0]
+
+    def _change(self, values: Floats, choice: NDArray[np.int8] | None) -> Floats:
+        """A round: by how much the best choice in each state, or that of the policy, changes its value."""
+        best = self._pausing + _DAMPING * (self._later(values, self._paused) - values)
+        for kind, fresh in enumerate(self._fresh):
+            chances = [*self._waited]
+            chances[kind] = self._served[kind]
+            served = self._serving[kind] + _DAMPING * (self._later(values, chances) - values)
+            served /= self._slots
+            if choice is None:
+                best = np.where(fresh, best, np.minimum(best, served))
+            else:
+                best = np.where(choice == kind, served, best)
+        return best
+
+    def _later(self, values: Floats, chances: list[_Chances]) -> Floats:
+        """What is expected of values after a step, of which the chances of each class are given."""
+        for kind in self._kinds:
+            shape = values.shape
+            lined = values.reshape(int(np.prod(shape[:kind])), shape[kind], -1)
+            out = np.empty_like(lined)
+            expect(lined, *chances[kind], out)
+            values = out.reshape(shape)
+        return values
+
+    def _most_overdue(self, price: float) -> NDArray[np.int8]:
+        """The class whose oldest key is served; -1 where no key waits."""
+        top, choice = np.full(self._values.shape, -np.inf), np.full(self._values.shape, np.int8(-1))
+        for kind, one in enumerate(self._alike):
+            overdue = self._along(kind, one.overdue(price))
+            choice[overdue > top] = kind
+            top = np.maximum(overdue, top)
+        return choice
+
+    def _along(self, kind: int, of_states: Floats) -> Floats:
+        """An array by the state of one class, in the place of its axis."""
+        return of_states.reshape([-1 if kind == other else 1 for other in self._kinds])

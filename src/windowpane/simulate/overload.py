@@ -135,10 +135,7 @@ def simulate(
     """
     end = stream.span if until is None else float(until)
     costs = np.broadcast_to(np.asarray(cost, np.float64), stream.keys).copy()
-    queue = new_queue(stream.keys, float(costs.mean()), 0.0)
-    queue.keys.cost[:] = costs
-    queue.totals[steps.MEASURED] = measured
-    most = np.zeros(1, np.int64)
+    queue, most = _queue_of(stream, costs, measured), np.zeros(1, np.int64)
     following = next_of_key(stream.ids, stream.keys)
     line = (stream.times, stream.ids, following)
     if policy == SWITCH:
@@ -150,6 +147,23 @@ def simulate(
         code = steps.VERY_FRONT if policy == VERY_FRONT else CODES[policy_of(policy)]
         overload(queue, code, stream.times, stream.ids, costs, end, most)
     return _outcome(queue, stream.keys, end, most)
+
+
+def simulate_due(stream: Arrivals, cost: float, due: Floats, *, measured: float = 0.0) -> Outcome:
+    """As `simulate`, but each key is due after a wait that is given, and the most overdue one is served."""
+    costs = np.full(stream.keys, float(cost))
+    queue, most = _queue_of(stream, costs, measured), np.zeros(1, np.int64)
+    queue.ranks.constant[: stream.keys] = -due
+    queue.ranks.linear[: stream.keys] = 1.0
+    overload(queue, steps.DUE, stream.times, stream.ids, costs, stream.span, most)
+    return _outcome(queue, stream.keys, stream.span, most)
+
+
+def _queue_of(stream: Arrivals, costs: Floats, measured: float) -> steps.Queue:
+    queue = new_queue(stream.keys, float(costs.mean()), 0.0)
+    queue.keys.cost[:] = costs
+    queue.totals[steps.MEASURED] = measured
+    return queue
 
 
 def _chances(policy: Policy | str, tuples: int, seed: int) -> tuple[Floats, float]:

@@ -18,6 +18,8 @@ from windowpane.core.kernels.staleness import area
 FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
 VERY_FRONT = 4
 """LINECUTTING where a key that cuts in goes before all who did so earlier: to compare with, no policy."""
+DUE = 5
+"""The longest wait first, from when each key is due, which is in its rank beforehand: to compare with."""
 # The numbers that belong to the queue as a whole, in one array.
 ORDER, WAITING, COST, BEGAN, MEASURED, NOW = 0, 1, 2, 3, 4, 5
 # How much work comes for each unit of time, when the last of it came, and how long such pauses are.
@@ -88,8 +90,8 @@ def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
     """Rank a key whose newest tuple came last of all. True where its rank is new or another."""
     keys, ranks, totals = queue.keys, queue.ranks, queue.totals
     totals[ORDER] += 1.0
+    ranks.since[key] = keys.first[key]
     if policy == FRESHEST:
-        ranks.since[key] = keys.first[key]
         ranks.silent[key] = keys.arrived[key]
         ranks.gap[key] = gap_of(keys, key)
         ranks.seen[key] = keys.weight[key]
@@ -107,7 +109,8 @@ def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
             return True
         return False
     if policy == FIFO or not waiting:
-        ranks.constant[key] = -totals[ORDER]
+        if policy != DUE:
+            ranks.constant[key] = -totals[ORDER]
         return True
     return False
 
