@@ -15,13 +15,12 @@ from windowpane.core.arrays import Floats
 from windowpane.simulate.optimum import due, in_slots, optimum
 from windowpane.simulate.overload import Arrivals, simulate_due
 
-PRICES: Floats = 0.05 * np.power(1.35, np.arange(11.0))
+PRICES: Floats = 0.025 * np.power(1.35, np.arange(17.0))
 """What a service is to save, in (cost * keys) ** 2."""
-LIKELY = slice(2, 8)
+LIKELY = slice(4, 10)
 """Those among which the best one is for ten keys in two classes."""
 SERVICES = 9
-"""Waits of more than so many services count as that where the least staleness is computed in slots."""
-CLOSE = 1e-4
+"""Waits of more than so many services count as that where the least staleness is computed."""
 
 Pair = tuple[float, float]
 """Queue and application staleness."""
@@ -39,7 +38,9 @@ def hindsight(shares: Floats, load: float, streams: Iterable[Arrivals], measured
 
 def least_of(shares: Floats, load: float, *, slots: int) -> Pair:
     """The least staleness that any policy can have."""
-    queue, application = (optimum(shares, load, application=kind, slots=slots) for kind in (False, True))
+    queue, application = (
+        optimum(shares, load, application=kind, slots=slots, services=SERVICES) for kind in (False, True)
+    )
     return queue, application
 
 
@@ -49,7 +50,5 @@ def room_of(shares: Floats, load: float, *, slots: int, prices: Floats = PRICES)
     For a consumer that looks at its queue at the ends of slots only, so many in a service.
     """
     given = prices * (load * len(shares)) ** 2
-    least, found = in_slots(
-        shares, load, application=True, slots=slots, services=SERVICES, prices=given, close=CLOSE
-    )
+    least, found = in_slots(shares, load, application=True, slots=slots, services=SERVICES, prices=given)
     return min(found) / least
