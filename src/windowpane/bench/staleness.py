@@ -110,8 +110,7 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         "best_of": ", ".join(policy.value for policy in PAPER),
         "real_streams": ", ".join(streams) or "none found",
     }
-    short = out_of_reach(found)
-    return Report("staleness", parameters, rows, claims(found, milder=not short), short)
+    return Report("staleness", parameters, rows, claims(found), out_of_reach(found))
 
 
 def cells(loads: tuple[float, ...]) -> Iterator[Cell]:
@@ -204,11 +203,8 @@ def row(name: str, keys: int, load: float, by_policy: Mapping[Policy, Pair]) -> 
     return cells_of | {"ratio": round(application, 4), "queue_ratio": round(queue, 4)}
 
 
-def claims(found: list[Found], *, milder: bool) -> list[Claim]:
-    """Never worse than the best of the paper's policies, better where updates are skewed, and little left.
-
-    `milder`: whether application staleness is held to its bar without the steepest cells too.
-    """
+def claims(found: list[Found]) -> list[Claim]:
+    """Never worse than the best of the paper's policies, better where updates are skewed, and little left."""
     grid, small = ([one for one in found if (one.above is None) == kind] for kind in (True, False))
     made = []
     for kind, name in enumerate(NAMES):
@@ -216,9 +212,8 @@ def claims(found: list[Found], *, milder: bool) -> list[Claim]:
         made += [
             Claim(f"{name} staleness / best of the paper's, worst cell", max(every), WORST, at_most=True),
             mean_claim(grid, kind, THETAS[-1]),
+            mean_claim(grid, kind, MILD),
         ]
-        if kind == 0 or milder:
-            made.append(mean_claim(grid, kind, MILD))
     for kind, name in enumerate(NAMES):
         mean = float(np.mean([one.above[kind] for one in small if one.above]))
         what = f"{name} staleness / least of any policy, mean of cells of {FEW} keys"
@@ -242,10 +237,10 @@ def rooms(found: list[Found]) -> list[float]:
 
 
 def out_of_reach(found: list[Found]) -> list[str]:
-    """What to say of application staleness in the milder cells where it misses a bar that none can reach.
+    """What to say of application staleness in the milder cells if it misses a bar that none seems to reach.
 
-    That is so if even our rule with true rates and the best price of each cell misses it, by more than any
-    policy was found to gain on that rule.
+    So it seems if our rule with true rates and the best price of each cell misses it too, by more than any
+    policy was found to gain on that rule. That is no proof, as most cells cannot be solved.
     """
     missed = mean_claim([one for one in found if one.above is None], 1, MILD)
     known = [one.hindsight for one in found if one.hindsight is not None]
