@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
-
 
 @dataclass
 class Trace:
@@ -56,18 +54,23 @@ def enqueue(policy, line, cut, at, times, ids, costs):
     else:
         line[place] = at
     if policy == "linecutting" and key not in cut:
-        past = [number for number in range(at + 1) if ids[number] == key]
-        rate = 1 / mean_gap([times[number] for number in past])
-        if rate < 1 / (costs[key] * len(line)):
+        past = {times[number] for number in range(at + 1) if ids[number] == key}
+        if costs[key] * len(line) < mean_gap(sorted(past)):  # its rate is below 1 / (cost * residents)
             line.remove(at)
             line.insert(len(cut), at)
             cut.add(key)
 
 
 def mean_gap(times: Sequence[float], forget: float = 1 / 256) -> float:
-    """The mean time between updates, older ones counting less, from time 0 on."""
-    ages = (1 - forget) ** np.arange(len(times))[::-1]
-    return float((ages * np.diff([0.0, *times])).sum() / ages.sum())
+    """The mean time between the different times of updates, older ones counting less, from time 0 on.
+
+    Summed up in order, as a gap that is rounded otherwise may lie on the other side of what it is held to.
+    """
+    total, weight = 0.0, 0.0
+    for before, time in pairwise([0.0, *times]):
+        total += time - before - forget * total
+        weight += 1 - forget * weight
+    return total / weight
 
 
 def staleness(

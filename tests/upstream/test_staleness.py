@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.upstream import model
@@ -26,7 +26,11 @@ def streams(draw):
     return Arrivals(1.0 + np.cumsum(gaps), np.array(ids, np.int64), keys), costs
 
 
+TIES = Arrivals(np.array([1.0] * 18 + [1.25, 1.25]), np.array([0] * 19 + [1]), 2), [0.5, 0.5]
+
+
 @pytest.mark.parametrize("policy", LINES)
+@example(stream=TIES, extra=3.3)
 @given(stream=streams(), extra=st.sampled_from([0.0, 3.3, 60.0]))
 def test_the_simulator_equals_the_definitions(policy, stream, extra):
     updates, costs = stream
