@@ -13,22 +13,27 @@ import numpy as np
 from windowpane.core.arrays import Floats
 from windowpane.core.jit import kernel
 
-PIECES = 8
-"""Silences, relative to the mean gap, are told apart below 2**-10, 2**-8, ..., 1, 4 and above."""
-EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 2.0), np.inf])
+PIECES = 10
+"""Silences, relative to the mean gap, are told apart below 2**-10, 2**-8, ..., 1/4, 1/2, 1, 2, 4; above."""
+EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 0.0), 0.5, 1.0, 2.0, 4.0, np.inf])
 """Where each piece of a silence ends."""
 COUNT, TOTAL, HAZARD, LEFT, ALL = 0, 1, 2, 3, 4
 """The rows of a table of habits: by piece, gaps counted, their sum, what follows; numbers of all pieces."""
-SEEN, RANDOM, MEAN, PRICE, SERVES, AGAIN = 0, 1, 2, 3, 4, 5
-"""The cells of that last row: how many gaps were counted; 1 where they are like those of updates at random;
-what services saved of late, on average; the price of a service that keys are ranked by, 0 where they are
-ranked without one; how many services there were, and from how many on the price may change."""
+SEEN, KIND, MEAN, PRICE, SERVES, AGAIN = 0, 1, 2, 3, 4, 5
+"""The cells of that last row: how many gaps were counted; which kind they are; what services saved of late,
+on average; the price of a service that keys are ranked by, 0 where they are ranked without one; how many
+services there were, and from how many on the price may change."""
+BURSTS, RANDOM, TIMED = 0.0, 1.0, 2.0
+"""Kinds: more uneven than gaps at random (or not known yet), like them, or more even."""
 FORGET = 1.0 / 256.0
 """How much of a key's past gaps one more update forgets."""
 _PRIOR = 32.0
 _EVERY = 256.0
 _MOST = 16_384.0
-_UNLIKE = 0.1
+_UNLIKE = 0.12
+_EVEN = 1.6
+"""Updates are timed where the mean square of gaps is below this times the square of their mean: by a clock it
+is 1, at random 2."""
 _AT_RANDOM: Floats = -np.diff([1.0, *np.exp(-EDGES)])
 """How many of the gaps between updates at random lie in each piece."""
 
@@ -76,7 +81,8 @@ def _conclude(habits: Floats) -> None:
     """Hazard and expected rest of a silence in each piece, from the gaps counted."""
     mean = habits[TOTAL].sum() / habits[COUNT].sum()
     unlike = 0.5 * np.abs(habits[COUNT] / habits[COUNT].sum() - _AT_RANDOM).sum()
-    habits[ALL, RANDOM] = 1.0 if unlike < _UNLIKE else 0.0
+    spread = (habits[TOTAL] ** 2 / habits[COUNT]).sum() / habits[TOTAL].sum() / mean
+    habits[ALL, KIND] = RANDOM if unlike < _UNLIKE else TIMED if spread < _EVEN else BURSTS
     longer, time = 0.0, 0.0
     for piece in range(PIECES - 1, -1, -1):
         begin = EDGES[piece - 1] if piece > 0 else 0.0

@@ -17,13 +17,16 @@ from windowpane.core.jit import kernel
 from windowpane.core.kernels.habits import (
     AGAIN,
     ALL,
+    BURSTS,
     EDGES,
     HAZARD,
+    KIND,
     LEFT,
     MEAN,
+    PIECES,
     PRICE,
-    RANDOM,
     SERVES,
+    TIMED,
     piece_of,
 )
 
@@ -34,6 +37,10 @@ PART = 0.85
 """The price of a service, as a part of that mean: found by trial (docs/decisions/0015)."""
 STEP = 1.25
 """The price in use is changed when it is off by more than this factor, as that ranks all keys anew."""
+_SHORT = piece_of(0.125)
+"""Where updates are timed, silences below a quarter of the gap are not told apart: ranks stand longer."""
+_SOON = 0.02
+"""An update is not expected any sooner than in this part of the mean gap."""
 
 
 RANKS = np.dtype(
@@ -91,7 +98,7 @@ def rank(ranks: Ranks, key: int, now: float) -> float:
 def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     """Rank a key by what its service saves, given how long it has been silent; until when that stands.
 
-    Where updates come at random the rank is another one: see `_overdue`.
+    Where a service has a price the rank is another one: see `_overdue` and `_timed`.
 
     A key that is served after a wait of w and stays fresh for another g on average has, over a cycle, the
     staleness w * w / 2 in the time w + g. The rank is the price of a service at which serving now and serving
@@ -102,14 +109,18 @@ def renew(ranks: Ranks, habits: Floats, key: int, now: float) -> float:
     gap = ranks.gap[key]
     if gap <= 0.0:
         return np.inf
-    if habits[ALL, PRICE] > 0.0:
+    if habits[ALL, PRICE] > 0.0 and habits[ALL, KIND] != TIMED:
         return _overdue(ranks, key, habits[ALL, PRICE])
-    ranks.constant[key] = 0.0
     piece = piece_of((now - ranks.silent[key]) / gap)
     until: float = ranks.silent[key] + gap * EDGES[piece]
     while until <= now:  # rounding
         piece += 1
         until = ranks.silent[key] + gap * EDGES[piece]
+    if habits[ALL, PRICE] > 0.0:
+        piece = max(piece, _SHORT)
+        until = ranks.silent[key] + gap * EDGES[piece]
+        return min(until, _timed(ranks, habits, key, piece, now))
+    ranks.constant[key] = 0.0
     # Habits do not matter to a key that updates several times during one service or while it waits.
     price, hazard, wait = ranks.price[key], habits[HAZARD, piece], (now - ranks.since[key]) / gap
     if hazard < 1.0:
@@ -142,6 +153,75 @@ def _overdue(ranks: Ranks, key: int, price: float) -> float:
 
 
 @kernel
+def _timed(ranks: Ranks, habits: Floats, key: int, piece: int, now: float) -> float:
+    """Rank a key whose updates are more even than at random by how overdue its service is; until when.
+
+    To serve it later costs staleness now, and puts off the time from when it needs the next service: by a
+    mean gap if it waits for its next update, by a part of that if it waits for a moment in which an update
+    may come. At the price of a service it pays to wait where each unit of that time costs less than `due`, so
+    the rank is how much more than that it costs, by the cheaper of the two ways.
+    """
+    gap, cost, wait = ranks.gap[key], 1.0 / ranks.price[key], now - ranks.since[key]
+    worth = habits[ALL, PRICE] * cost
+    due = 2.0 * worth / (gap + np.sqrt(gap * gap + 2.0 * worth))
+    # A key that updates several times during one service may update at any moment, whatever its habits.
+    rise, bend = 1.0 / (1.0 + (habits[HAZARD, piece] - 1.0) / (1.0 + cost / gap)), 0.0
+    value = wait * rise
+    other, rising, bending, stands = _next(habits, piece, gap, cost, wait, now - ranks.silent[key])
+    if other < value or (other == value and rising < rise):
+        other, value, rising, rise, bending, bend = value, other, rise, rising, bend, bending
+    stands = min(stands, _falls(other - value, rising - rise, bending - bend))
+    price = ranks.price[key]
+    ranks.constant[key] = price * (value - due - wait * (rise - wait * bend))
+    ranks.linear[key] = price * (rise - 2.0 * wait * bend)
+    ranks.square[key] = price * bend
+    # Not less than a moment, lest rounding has the key ranked again and again.
+    until: float = now + max(stands, 1e-9 * gap)
+    return until
+
+
+@kernel
+def _next(
+    habits: Floats, piece: int, gap: float, cost: float, wait: float, silence: float
+) -> tuple[float, float, float, float]:
+    """What it costs to wait for the next update, for each unit of time that this puts off; until when.
+
+    That is a parabola: its value, rise and bend, and for how long it stands. It bends as the update comes
+    nearer. A key cannot be served while another one is, so it waits as long as a service at least, in which
+    several updates may come.
+    """
+    begin = EDGES[piece - 1] if piece > 0 else 0.0
+    rest, stands = gap * (habits[LEFT, piece] + begin) - silence, np.inf
+    nears = rest > _SOON * gap
+    if nears:
+        stands = rest - _SOON * gap
+    else:
+        rest = gap * max(habits[LEFT, min(piece + 1, PIECES - 1)], _SOON)
+    if rest <= cost:
+        came = 1.0 + np.floor((cost - rest) / gap)
+        if nears:
+            stands = min(stands, rest + came * gap - cost)
+        slope = cost / (came * gap)
+        return slope * (wait + 0.5 * cost), slope, 0.0, stands
+    value = rest * (wait + 0.5 * rest) / gap
+    if nears:
+        return value, -wait / gap, -0.5 / gap, min(stands, rest - cost)
+    return value, rest / gap, 0.0, stands
+
+
+@kernel
+def _falls(lead: float, rise: float, bend: float) -> float:
+    """When lead + rise * x + bend * x * x first falls below 0, for a lead of 0 or more."""
+    after: float = np.inf
+    inside = rise * rise - 4.0 * bend * lead
+    if inside >= 0.0:
+        below = np.sqrt(inside) - rise
+        if below > 0.0:
+            after = 2.0 * lead / below
+    return after
+
+
+@kernel
 def _play(tree: Tournament, ranks: Ranks, node: int, now: float) -> None:
     """The winner of a node's children, and how long that stands."""
     left, right = 2 * node, 2 * node + 1
@@ -162,14 +242,7 @@ def _play(tree: Tournament, ranks: Ranks, node: int, now: float) -> None:
     if vb > va or (vb == va and db > da):
         a, va, vb, da, db, bend = b, vb, va, db, da, -bend
     tree.winner[node] = a
-    # Where lead + rise * x + bend * x * x first falls below 0.
-    lead, rise = va - vb, da - db
-    inside = rise * rise - 4.0 * bend * lead
-    if inside >= 0.0:
-        below = np.sqrt(inside) - rise
-        if below > 0.0:
-            until = min(until, now + 2.0 * lead / below)
-    tree.until[node] = until
+    tree.until[node] = min(until, now + _falls(va - vb, da - db, bend))
 
 
 @kernel
@@ -226,7 +299,7 @@ def learn_price(tree: Tournament, ranks: Ranks, habits: Floats, key: int, now: f
     known[SERVES] += 1.0
     saved = wait * (gap + 0.5 * wait) * ranks.price[key]
     known[MEAN] += (saved - known[MEAN]) / min(known[SERVES], RECENT)
-    price = PART * known[MEAN] * known[RANDOM]
+    price = PART * known[MEAN] if known[KIND] != BURSTS else 0.0
     if known[SERVES] >= known[AGAIN] and not known[PRICE] <= STEP * price <= STEP * STEP * known[PRICE]:
         known[PRICE] = price
         known[AGAIN] = known[SERVES] + min(known[SERVES], 0.125 * (ranks.seen > 0.0).sum())

@@ -175,7 +175,8 @@ class KeyQueue:
             made._grow(made._count)
             for name, column in _by_key(made._queue):
                 column[: made._count] = arrays[name]
-            made._queue.habits[:] = arrays["habits"]
+            if arrays["habits"].shape == made._queue.habits.shape:  # else of a version with other pieces
+                made._queue.habits[:] = arrays["habits"]
             made._queue.totals[:] = arrays["totals"]
         except (KeyError, ValueError) as error:
             raise BadState(f"these are not the arrays of an update queue: {error!r} does not fit.") from error
