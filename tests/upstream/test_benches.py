@@ -4,11 +4,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.bench import real_streams, staleness, upstream
+from windowpane.bench import real_streams, staleness, staleness_least, upstream
+from windowpane.bench.staleness_cells import LOADS, Cell, Scale, cells, measured, ratios, row
 from windowpane.simulate.overload import two_class, zipf
 from windowpane.values.freshness import Policy
 
-SMALL = staleness.Scale(4_000, 2, 2, ())
+SMALL = Scale(4_000, 2)
 
 
 @pytest.mark.paper
@@ -24,35 +25,58 @@ def test_the_figures_of_update_queues_are_as_the_paper_says():
 
 
 def test_a_cell_measures_every_policy():
-    cell = staleness.Cell("zipf", zipf(20, 0.9), 2.0)
-    found = staleness.measured(cell, SMALL)
+    cell = Cell("zipf", zipf(20, 0.9), 2.0)
+    found = measured(cell, SMALL)
     assert set(found) == set(Policy)
     assert found[Policy.APPEND][1] > 10 * found[Policy.FRESHEST][1]
     assert all(application > queue for queue, application in found.values())
-    row = staleness.row("zipf", 20, 2.0, found)
-    assert row["ratio"] == pytest.approx(staleness.ratios(found)[1], abs=1e-4)
+    shown = row("zipf", 20, 2.0, found)
+    assert shown["ratio"] == pytest.approx(ratios(found)[1], abs=1e-4)
 
 
 def test_the_grid_has_every_distribution_and_load():
-    grid = list(staleness.cells(staleness.LOADS))
+    grid = list(cells(LOADS))
     assert len(grid) == 2 * 9 * 7
     assert sum(not cell.skewed for cell in grid) == 2 * 7
     assert all(cell.shares.sum() == pytest.approx(1) for cell in grid)
+    others = list(staleness.not_at_random(LOADS))
+    assert len(others) == 3 * 3 * 7
+    assert {cell.pattern for cell in others} == {"regular", "together", "bursts"}
 
 
-EVEN, SKEWED = staleness.Cell("u", zipf(4, 0), 2.0), staleness.Cell("z", zipf(4, 0.6), 2.0, 0.6)
-HEAVY, STEEP = staleness.Cell("z", zipf(4, 1), 20.0, 1.0), staleness.Cell("z", zipf(4, 1.5), 2.0, 1.5)
-THREE = staleness.Found(staleness.Cell("z", zipf(3, 0.6), 2.0), (0.9, 0.9), room=1.001, above=(1.02, 1.0))
+EVEN, SKEWED = Cell("u", zipf(4, 0), 2.0), Cell("z", zipf(4, 0.6), 2.0, 0.6)
+HEAVY, STEEP = Cell("z", zipf(4, 1), 20.0, 1.0), Cell("z", zipf(4, 1.5), 2.0, 1.5)
+CLOCK, BURSTS, STEPS = (Cell("c", zipf(4, 0.6), 2.0, 0.6, way) for way in ("regular", "bursts", "together"))
+OTHERS = [staleness.Found(CLOCK, (0.1, 0.7)), staleness.Found(CLOCK, (0.1, 1.06))]
+OTHERS += [staleness.Found(BURSTS, (0.1, 1.2)), staleness.Found(STEPS, (0.1, 1.0))]
 
 
-def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_what_is_left():
-    ratios = [(EVEN, (1.0, 1.02)), (SKEWED, (0.94, 0.8)), (HEAVY, (1.0, 1.0)), (STEEP, (0.8, 0.6))]
-    found = [*(staleness.Found(cell, pair) for cell, pair in ratios), THREE]
+def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_clocks():
+    pairs = [(EVEN, (1.0, 1.02)), (SKEWED, (0.94, 0.8)), (HEAVY, (1.0, 1.0)), (STEEP, (0.8, 0.6))]
+    found = [*(staleness.Found(cell, pair) for cell, pair in pairs), *OTHERS]
     verdicts = [(round(c.value, 3), c.holds) for c in staleness.claims(found)]
-    queue, application = verdicts[:3], verdicts[3:6]
-    assert queue == [(1.0, True), (0.87, True), (0.94, False)]
-    assert application == [(1.02, False), (0.7, True), (0.8, True)]
-    assert verdicts[6:] == [(1.02, False), (1.0, True), (1.001, True)]
+    assert verdicts[:2] == [(1.0, True), (1.02, False)]  # the worst cell: queue, application
+    assert verdicts[2:5] == [(0.87, True), (0.94, False), (0.7, True)]  # queue: all, milder; application: all
+    assert verdicts[5:] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
+    (bursts,) = staleness.missed(found)
+    assert "1.20 at c, load 2" in bursts
+
+
+def test_application_staleness_of_the_milder_cells_is_told_where_it_is_above_the_bar():
+    found = [staleness.Found(SKEWED, (0.9, 0.925)), staleness.Found(STEEP, (0.1, 0.1)), *OTHERS]
+    assert "Zipf up to 0.9: 0.9250, aim 0.92" in staleness.missed(found)[0]
+
+
+THREE = staleness_least.Left(Cell("z", zipf(3, 0.6), 2.0), 0.9, room=1.001, above=(1.02, 1.0))
+
+
+def test_what_is_left_is_claimed_to_be_little():
+    mild = [
+        staleness_least.Left(SKEWED, 0.94, hindsight=0.93),
+        staleness_least.Left(SKEWED, 0.9, 0.89, 1.003),
+    ]
+    verdicts = [(round(c.value, 4), c.holds) for c in staleness_least.claims([*mild, THREE])]
+    assert verdicts == [(1.02, False), (1.0, True), (round(0.92 / 0.91, 4), False), (1.003, False)]
 
 
 @pytest.mark.parametrize(
@@ -60,30 +84,30 @@ def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_wha
     [(0.93, 0.925, True), (0.93, 0.9205, False), (0.93, 0.91, False), (0.92, 0.925, False)],
 )
 def test_a_bar_that_is_missed_is_out_of_reach_only_if_no_policy_can_be_below_it(ours, known, shown):
-    missed = staleness.Found(SKEWED, (0.9, ours), hindsight=known)
-    easy = staleness.Found(STEEP, (0.1, 0.1))  # does not count among the milder ones
-    assert bool(staleness.out_of_reach([missed, easy, THREE])) is shown
+    missed = staleness_least.Left(SKEWED, ours, hindsight=known)
+    assert bool(staleness_least.missed([missed, THREE])) is shown
 
 
 def test_what_is_left_is_looked_at_in_the_milder_cells_and_computed_where_it_can_be():
-    cells = (EVEN, SKEWED, HEAVY, STEEP, THREE.cell)
-    found = [staleness.find(cell, staleness.measured(cell, SMALL), SMALL) for cell in cells]
-    even, mild, heavy, steep, three = found
-    assert all(set(staleness.left(one)) == set() for one in (even, heavy, steep))
-    assert set(staleness.left(mild)) == {"hindsight"}
-    assert 0.9 < mild.hindsight / mild.ratio[1] < 1.02  # of the same streams
-    assert set(staleness.left(three)) == {"room", "above_least"}
+    size = staleness_least.Size(SMALL, 2, (2.0,), (4,), ())
+    mild, three = (staleness_least.look(cell, size) for cell in (SKEWED, THREE.cell))
+    assert 0.9 < mild.hindsight / mild.ratio < 1.02  # of the same streams
+    assert mild.room is None
+    assert mild.above is None
+    assert three.hindsight is None
     assert 0.9999 < three.room < 1.005
+    shown = staleness_least.row(three)
+    assert shown["above_least"] == pytest.approx(three.above[1], abs=1e-5)
+    assert shown["hindsight"] is None
 
 
 @pytest.mark.parametrize("load", [1.5, 3.0])
 def test_our_policy_beats_the_best_of_the_paper_where_updates_are_skewed(load):
-    cells = [
-        staleness.Cell("zipf", zipf(100, 0.9), load),
-        staleness.Cell("two classes", two_class(10, 8), load),
+    found = [
+        ratios(measured(Cell(name, shares, load), Scale(20_000, 2)))
+        for name, shares in (("zipf", zipf(100, 0.9)), ("two classes", two_class(10, 8)))
     ]
-    ratios = [staleness.ratios(staleness.measured(cell, staleness.Scale(20_000, 2, 2, ()))) for cell in cells]
-    assert max(max(pair) for pair in ratios) < 0.93
+    assert max(max(pair) for pair in found) < 0.93
 
 
 def test_a_stream_is_replayed_from_its_file(tmp_path, monkeypatch):

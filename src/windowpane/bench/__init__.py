@@ -38,6 +38,11 @@ BENCHES = (
         _of("staleness"),
     ),
     Bench(
+        "staleness-least",
+        "the least staleness that any policy could have, as far as it can be computed, against ours",
+        _of("staleness_least"),
+    ),
+    Bench(
         "upstream",
         "update queues against UpStream's figures: staleness, append and update queues, linecutting",
         _of("upstream"),
