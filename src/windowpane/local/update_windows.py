@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time as system
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -26,7 +27,7 @@ from windowpane.core.upstream.windows import Commit, UpdateWindow
 from windowpane.local.update_queue import Freshness
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
+from windowpane.values.errors import BadQuery, OutOfMemory, WrongType, unknown_column, wrong_type
 from windowpane.values.freshness import Policy, cost_in_seconds, policy_of
 from windowpane.values.sizes import size_in_bytes
 from windowpane.values.user_aggregates import UserAggregate
@@ -122,14 +123,17 @@ class UpdateWindows:
         Late rows are left out.
         """
         operator, index = self._ready(rows)
-        places = usable_time(rows[self._time], self._time) if self._window.timed else None
-        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
-        ids = index.encode([rows[name] for name in self._keys], len(rows))
-        now = self._now()
-        late = operator.push(ids, columns, np.full(len(rows), now), places)
-        self._recency.saw(ids, len(index), now)
-        self._forget_idle(operator, index, now)
-        return int(np.count_nonzero(late))
+        before, now = operator.queue.late, self._now()
+        self._recency.tick(now)
+        # Before the rows are stored: where there is no room for them, keys that are idle may be the reason.
+        if self._recency.due(len(index)):
+            self._forget_idle(operator, index, now)
+        stored = self._store(operator, index, rows, now)
+        if stored < len(rows) and self._forget_idle(operator, index, now, few=True):
+            stored += self._store(operator, index, rows.slice(stored), now)
+        if stored < len(rows):
+            raise self._full(operator, stored, len(rows))
+        return operator.queue.late - before
 
     def punctuate(self, bound: int | datetime | date) -> None:
         """No row with an event time below this (a number: in microseconds, or as the column counts) comes."""
@@ -212,15 +216,41 @@ class UpdateWindows:
                 raise wrong_type(name, kind, str(self._types[name]), remedy)
         return self._operator, self._index
 
-    def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float) -> None:
-        if not self._recency.due(len(index)):
-            return
-        operator.queue.grow(len(index))
-        gone = self._recency.gone(operator.idle())
-        if gone is not None:
-            operator.keep(~gone, now)
-            index.compact(~gone)
-            self._recency.keep(~gone)
+    def _store(self, operator: FreshWindows, index: KeyIndex, rows: pa.Table, now: float) -> int:
+        """Store rows in arrival order while there is room for them; how many were, late ones included."""
+        places = usable_time(rows[self._time], self._time) if self._window.timed else None
+        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
+        ids = index.encode([rows[name] for name in self._keys], len(rows))
+        before = operator.queue.taken
+        with suppress(OutOfMemory):
+            operator.push(ids, columns, np.full(len(rows), now), places)
+        known = operator.queue.keys
+        if known < len(index):  # keys of which there was no room for any row would count as fresh
+            index.compact(np.arange(len(index)) < known)
+        stored = operator.queue.taken - before
+        self._recency.saw(ids[:stored], known, now)
+        return stored
+
+    def _full(self, operator: FreshWindows, stored: int, of: int) -> OutOfMemory:
+        remedies = ["more `memory`", "a shorter `forget`"]
+        if self._window.timed:
+            remedies.append("a punctuation, so that windows end")
+        if not operator.queue.idle().all():
+            remedies.append("what waits to be got first")
+        return OutOfMemory(
+            f"the pool of {self._pool.pages} pages is full after {stored} of {of} tuples, which are stored. "
+            f"It needs {', '.join(remedies[:-1])} or {remedies[-1]}."
+        )
+
+    def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float, *, few: bool = False) -> bool:
+        """Forget keys that were idle for long, as `Recency.gone` says; whether there were any."""
+        gone = self._recency.gone(operator.idle(), few=few)
+        if gone is None:
+            return False
+        operator.keep(~gone, now)
+        index.compact(~gone)
+        self._recency.keep(~gone)
+        return True
 
 
 def _update_policy(name: Policy | str) -> Policy:
