@@ -18,7 +18,8 @@ from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.waiting import Key, columns_of, need_mapping
-from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, unknown_column, wrong_type
+from windowpane.local.waiting_columns import cast_column, listed_column
+from windowpane.values.errors import BadQuery, UnknownColumn, unknown_column, wrong_type
 from windowpane.values.sizes import size_in_bytes
 
 _PAGE = 4096
@@ -61,13 +62,17 @@ class WaitingRows:
         if isinstance(items, pa.Table):
             _need_columns(names, items.column_names)
             self._index.fitted([items[name] for name in self._index.names])  # a cast may make two keys one
-            columns = [_fitted(field, items[field.name]) for field in self._schema]
+            columns = [cast_column(field, items[field.name]) for field in self._schema]
         else:
             rows = list(items)
             for row in rows:
                 need_mapping(row, names)
                 _need_columns(names, list(row))
-            columns = [_listed(field, [row[field.name] for row in rows]) for field in self._schema]
+            kept = dict(zip(self._index.names, self._index.types, strict=True))
+            columns = [
+                listed_column(field, [row[field.name] for row in rows], kept.get(field.name))
+                for field in self._schema
+            ]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     def ids(self, batch: pa.Table) -> Ints:
@@ -141,26 +146,6 @@ def _need_columns(names: Sequence[str], found: Sequence[str]) -> None:
                 f"column {name!r} is not in the schema, so it would be lost. Add it to the schema, or leave "
                 "it out of the rows."
             )
-
-
-def _fitted(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if column.type == field.type:
-        return column
-    try:
-        return column.cast(field.type)
-    except pa.ArrowException as error:
-        remedy = f"Cast the column first, or give another schema ({error})."
-        raise wrong_type(field.name, column.type, str(field.type), remedy) from error
-
-
-def _listed(field: pa.Field, values: list[Any]) -> pa.Array:
-    try:
-        return pa.array(values, field.type)
-    except pa.ArrowException as error:
-        raise WrongType(
-            f"column {field.name!r} is {field.type} by the schema, but a tuple has something else there: "
-            f"{error}. Put such values, or give another schema."
-        ) from error
 
 
 def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
