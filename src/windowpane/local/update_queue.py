@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Floats, Ints
+from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import Load, changed, wanted
 from windowpane.core.upstream.memory import Usage
@@ -157,10 +157,15 @@ class UpdateQueue:
                 raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
             now = self._clock()
             self._forget_idle(now)
+            known = len(self._waiting)
             ids = self._waiting.ids(batch)
             load = self._load.add(len(ids) * self._queue.cost, now)
             self._switch(load)
-            self._enqueue(batch, ids, now)
+            try:
+                self._enqueue(batch, ids, now)
+            except Exception:  # keys without an update would count as keys that are fresh
+                self._keep_keys(np.arange(len(self._waiting)) < known)
+                raise
             self._puts += len(ids)
             self._switch(load)
             self._changed.notify()
@@ -199,8 +204,7 @@ class UpdateQueue:
         with self._changed:
             found = self._queue.staleness(self._clock())
             counts = (self._puts, self._gets, self._lost, len(self._queue))
-            keys = self._waiting.keys()[: len(found.queue)]
-            return Freshness(keys, found.queue, found.application, *counts, found.forgotten)
+            return Freshness(self._waiting.keys(), found.queue, found.application, *counts, found.forgotten)
 
     def close(self) -> None:
         """No more tuples will be put; the consumer gets what is left, then `QueueClosed`."""
@@ -260,10 +264,11 @@ class UpdateQueue:
         idle[self._held] = False
         if self._looks.pays(idle, now):
             self._queue.keep(~idle, now)
-            live = np.zeros(len(self._waiting), np.bool_)  # it may know more keys: those of a put that failed
-            live[: len(idle)] = ~idle
-            self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
-            self._held = (np.cumsum(live) - 1)[self._held]
+            self._keep_keys(~idle)
+            self._held = (np.cumsum(~idle) - 1)[self._held]
+
+    def _keep_keys(self, live: Bools) -> None:
+        self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
 
     def _deliver(self) -> None:
         held, self._held = self._held, np.empty(0, np.int64)
