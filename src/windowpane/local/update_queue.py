@@ -24,6 +24,7 @@ from windowpane.core.upstream.change import Load, changed, wanted
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.recency import Looks
 from windowpane.core.upstream.staleness import mean_of
+from windowpane.local.object_keys import told_apart
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
 from windowpane.values.errors import BadQuery, QueueClosed
@@ -33,6 +34,7 @@ from windowpane.values.freshness import (
     behind_in_seconds,
     cost_in_seconds,
     forget_in_seconds,
+    timeout_in_seconds,
 )
 
 
@@ -73,7 +75,8 @@ class Freshness:
 
     def of(self, key: Hashable) -> float:
         """The average application staleness of one key."""
-        return float(self.application[self.keys.index(key)])
+        at = [told_apart(known) for known in self.keys].index(told_apart(key))
+        return float(self.application[at])
 
 
 class UpdateQueue:
@@ -241,10 +244,10 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
-        limit = _at_least_one(most)
+        limit, patience = _at_least_one(most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()
-            if not self._changed.wait_for(lambda: len(self._queue) or self._closed, timeout):
+            if not self._changed.wait_for(lambda: len(self._queue) or self._closed, patience):
                 raise standard.Empty
             if not len(self._queue):
                 raise QueueClosed(

@@ -6,7 +6,6 @@ tuples calls them by the ids of their keys.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.local.object_keys import hashable, shown, told_apart
 from windowpane.local.rows import codes_of
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
@@ -103,7 +103,7 @@ class WaitingObjects:
 
     def ids(self, batch: Objects) -> Ints:
         """As `Waiting.ids`."""
-        ids = [self._ids.setdefault(_one_nan(key), len(self._ids)) for key in batch.keys]
+        ids = [self._ids.setdefault(told_apart(key), len(self._ids)) for key in batch.keys]
         return np.array(ids, np.int64)[batch.codes]
 
     def append(self, batch: Objects) -> Ints:
@@ -146,7 +146,7 @@ class WaitingObjects:
 
     def keys(self) -> tuple[Hashable, ...]:
         """As `Waiting.keys`."""
-        return tuple(self._ids)
+        return tuple(map(shown, self._ids))
 
     @property
     def usage(self) -> None:
@@ -155,10 +155,10 @@ class WaitingObjects:
 
     def _key_of(self, item: Any) -> Hashable:
         if callable(self._key):
-            return _hashable(self._key(item), "the key that the function gave")
+            return told_apart(hashable(self._key(item), "the key that the function gave"))
         need_mapping(item, self._columns)
-        values = tuple(_hashable(item[name], f"column {name!r} of the key") for name in self._columns)
-        return values[0] if len(values) == 1 else values
+        values = tuple(hashable(item[name], f"column {name!r} of the key") for name in self._columns)
+        return told_apart(values[0] if len(values) == 1 else values)
 
 
 def columns_of(key: Key) -> tuple[str, ...]:
@@ -169,19 +169,6 @@ def columns_of(key: Key) -> tuple[str, ...]:
     if not names:
         raise BadQuery(f"key={key!r} names no column. Give a column, several, or a function of a tuple.")
     return names
-
-
-def _hashable(value: Any, where: str) -> Hashable:
-    """A value by which a dictionary can find a key, or an error that says where it stands."""
-    try:
-        hash(value)
-    except TypeError as error:
-        raise WrongType(
-            f"{where} is {value!r}, a {type(value).__name__}, by which no key can be found. Use numbers, "
-            "texts, times or tuples of them."
-        ) from error
-    found: Hashable = value
-    return found
 
 
 def _coded(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
@@ -206,10 +193,3 @@ def need_mapping(item: Any, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in item]
     if missing:
         raise unknown_column(missing[0], "the tuple", [str(name) for name in item])
-
-
-def _one_nan(key: Hashable) -> Hashable:
-    """The key with one NaN for all of them: a dictionary finds it by identity."""
-    if isinstance(key, tuple):
-        return tuple(_one_nan(part) for part in key)
-    return math.nan if isinstance(key, float) and math.isnan(key) else key
