@@ -19,7 +19,14 @@ from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.core.upstream.recency import Recency
-from windowpane.local.update_tables import joined_names, mask, need_own_names, need_same_key, stacked
+from windowpane.local.update_tables import (
+    joined_names,
+    mask,
+    need_like_times,
+    need_own_names,
+    need_same_key,
+    stacked,
+)
 from windowpane.local.update_windows import Aggregates, UpdateWindows
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
@@ -168,6 +175,7 @@ class UpdateUnion:
 
     def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
         self._known, self._union = _Known(updates, forget, clock), Union()
+        self._first: pa.Table | None = None
 
     def push(self, *inputs: pa.Table) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
@@ -176,7 +184,11 @@ class UpdateUnion:
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
-        whole = stacked(inputs, [f"input {n} of the union" for n in range(1, len(inputs) + 1)])
+        names = [f"input {n} of the union" for n in range(1, len(inputs) + 1)]
+        if self._first is not None:  # later rows update earlier ones, so they have their columns
+            inputs, names = (self._first, *inputs), ["what came before", *names]
+        whole = stacked(inputs, names)
+        self._first = whole.slice(0, 0)
         found = self._union.push(*some)
         self._known.forget(some, self._union)
         at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
@@ -209,6 +221,7 @@ class UpdateJoin:
         """Take rows of both sides; the newest match of each key that has a new one."""
         new = (self._updates._checked(left), self._updates._checked(right))
         need_own_names(joined_names(self._updates.keys, *new))
+        need_like_times(self._updates.time, left, right)
         some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
         sides = zip(kept, new, ("left", "right"), strict=True)
