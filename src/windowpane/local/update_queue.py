@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import queue as standard
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
@@ -27,6 +26,7 @@ from windowpane.core.upstream.staleness import mean_of
 from windowpane.local.object_keys import told_apart
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
+from windowpane.values.clocks import clock_of
 from windowpane.values.errors import BadQuery, QueueClosed
 from windowpane.values.freshness import (
     SWITCH,
@@ -36,6 +36,7 @@ from windowpane.values.freshness import (
     forget_in_seconds,
     timeout_in_seconds,
 )
+from windowpane.values.sizes import size_in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,8 @@ class UpdateQueue:
         forget: float = 3600.0,
     ) -> None:
         cost, behind, forget = cost_in_seconds(cost), behind_in_seconds(behind), forget_in_seconds(forget)
-        self._clock = clock or time.monotonic
+        size_in_bytes(memory)  # also where it is not used, so that a mistake is told
+        self._clock = clock_of(clock)
         self._changed = threading.Condition()
         self._switches, self._behind = policy == SWITCH, behind
         began = self._clock()
@@ -274,9 +276,9 @@ class UpdateQueue:
         self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
 
     def _deliver(self) -> None:
-        held, self._held = self._held, np.empty(0, np.int64)
-        if len(held):
+        if len(self._held):
             now = self._clock()
+            held, self._held = self._held, np.empty(0, np.int64)
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
 

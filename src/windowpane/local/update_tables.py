@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from windowpane.core.column_types import plain_type
 from windowpane.core.keys import KeyIndex
+from windowpane.local.rows import need_columns
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
 
 
@@ -58,6 +59,7 @@ def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     """The rows of all tables, which must have the same columns; in the order of the first."""
     columns = tables[0].column_names
     for rows, name in zip(tables, names, strict=True):
+        need_columns(rows.column_names, rows.column_names, name)
         odd = set(columns) ^ set(rows.column_names)
         if odd:
             column = min(odd)

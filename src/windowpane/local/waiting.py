@@ -17,7 +17,8 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.object_keys import hashable, shown, told_apart
-from windowpane.local.rows import codes_of
+from windowpane.local.rows import codes_of, listed, need_columns, table_of
+from windowpane.local.update_arguments import names_of
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
 Key = str | Sequence[str] | Callable[[Any], Hashable]
@@ -71,7 +72,7 @@ class Objects:
 
     def listed(self, at: Ints | None = None) -> list[Any]:
         """The items, or those at these positions, as Python objects."""
-        if isinstance(self.items, (pa.Table, pa.RecordBatch)):
+        if isinstance(self.items, pa.Table):
             rows: list[Any] = (self.items if at is None else self.items.take(pa.array(at))).to_pylist()
             return rows
         return list(self.items) if at is None else [self.items[i] for i in at.tolist()]
@@ -91,12 +92,12 @@ class WaitingObjects:
 
     def batch(self, items: Any) -> Objects:
         """A table, a pandas frame, or any iterable of tuples."""
-        table = isinstance(items, (pa.Table, pa.RecordBatch))
-        if hasattr(items, "columns") and not table:
-            items, table = pa.Table.from_pandas(items, preserve_index=False), True
-        if table and self._columns:
-            return Objects(*_coded(items, self._columns), items)
-        rows = items.to_pylist() if table else list(items)
+        table = table_of(items)
+        if table is not None:
+            need_columns(table.column_names, (*self._columns, *table.column_names), "the table")
+            if self._columns:
+                return Objects(*_coded(table, self._columns), table)
+        rows = listed(items) if table is None else table.to_pylist()
         seen: dict[Hashable, int] = {}
         codes = np.array([seen.setdefault(self._key_of(row), len(seen)) for row in rows], np.int64)
         return Objects(list(seen), codes, rows)
@@ -165,13 +166,14 @@ def columns_of(key: Key) -> tuple[str, ...]:
     """The columns of a key; none for a function."""
     if callable(key):
         return ()
-    names = (key,) if isinstance(key, str) else tuple(key or ())
+    remedy = "Give a column, several, or a function of a tuple."
+    names = names_of(key, "key", remedy)
     if not names:
-        raise BadQuery(f"key={key!r} names no column. Give a column, several, or a function of a tuple.")
+        raise BadQuery(f"key={key!r} names no column. {remedy}")
     return names
 
 
-def _coded(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
+def _coded(table: pa.Table, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
     """As `codes_of`, which Arrow cannot do for lists and structs."""
     try:
         return codes_of(table, columns)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from types import NoneType
 from typing import Any
 
@@ -22,6 +22,7 @@ from windowpane.values.errors import WindowpaneError, WrongType, wrong_type
 
 _INTEGERS = frozenset({int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64})
 _FLOATS = frozenset({float, np.float16, np.float32, np.float64})
+_REFUSALS = (pa.ArrowException, WindowpaneError, TypeError, ValueError, OverflowError)
 
 
 def cast_column(field: pa.Field, column: Any) -> Any:
@@ -44,42 +45,54 @@ def cast_column(field: pa.Field, column: Any) -> Any:
     return made
 
 
-def listed_column(field: pa.Field, values: Sequence[Any], key: pa.DataType | None) -> pa.Array:
-    """A column of Python's values; `key` is the type in which keys are kept, for a column of the key."""
-    try:
-        return _converted(field, values, key)
-    except (pa.ArrowException, WindowpaneError, TypeError, ValueError, OverflowError) as error:
-        own = isinstance(error, WindowpaneError)  # which speaks of tables
-        why = "it would not stay what it is" if own else str(error).rstrip(".")
-        raise WrongType(
-            f"column {field.name!r} is {field.type} by the schema, but a tuple has something else there, "
-            f"{_odd(field, values, key)}: {why}. Put such values, or give another schema."
-        ) from error
+@dataclass(frozen=True, slots=True)
+class ListedColumn:
+    """A column of a schema that is made of Python's values."""
 
-
-def _converted(field: pa.Field, values: Sequence[Any], key: pa.DataType | None) -> pa.Array:
-    made = pa.array(values, field.type)
-    if not _exact(field.type, is_key=key is not None).issuperset(map(type, values)):
-        found = pa.array(values)
-        if key is not None:
-            fitted(field.name, flat(found), key)
-        cast_column(field, found)
-    return made
-
-
-def _odd(field: pa.Field, values: Sequence[Any], key: pa.DataType | None) -> str:
-    """The first value that does not fit; their types where each does, but not one beside the other."""
-    for value in values:
-        try:
-            _converted(field, [value], key)
-        except (pa.ArrowException, WindowpaneError, TypeError, ValueError, OverflowError):
-            return repr(value)
-    return " and ".join(sorted({type(value).__name__ for value in values}))
-
-
-@cache
-def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
+    field: pa.Field
+    kind: pa.DataType
+    key: pa.DataType | None
+    """The type in which keys are kept, where the column is of the key."""
+    exact: frozenset[type]
     """Types of Python whose values Arrow takes for what they are, or refuses."""
+
+    @classmethod
+    def of(cls, field: pa.Field, key: pa.DataType | None) -> ListedColumn:
+        """The column of this field."""
+        return cls(field, field.type, key, _exact(field.type, is_key=key is not None) | {NoneType})
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        """The values; refused where one would become another."""
+        try:
+            return self._converted(values)
+        except _REFUSALS as error:
+            own = isinstance(error, WindowpaneError)  # which speaks of tables
+            why = "it would not stay what it is" if own else str(error).rstrip(".")
+            raise WrongType(
+                f"column {self.field.name!r} is {self.kind} by the schema, but a tuple has something else "
+                f"there, {self._odd(values)}: {why}. Put such values, or give another schema."
+            ) from error
+
+    def _converted(self, values: Sequence[Any]) -> pa.Array:
+        made = pa.array(values, self.kind)
+        if not self.exact.issuperset(map(type, values)):
+            found = pa.array(values)
+            if self.key is not None:
+                fitted(self.field.name, flat(found), self.key)
+            cast_column(self.field, found)
+        return made
+
+    def _odd(self, values: Sequence[Any]) -> str:
+        """The first value that does not fit; their types where each does, but not one beside the other."""
+        for value in values:
+            try:
+                self._converted([value])
+            except _REFUSALS:
+                return repr(value)
+        return " and ".join(sorted({type(value).__name__ for value in values}))
+
+
+def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
     types = pa.types
     if types.is_dictionary(kind):
         return _exact(kind.value_type, is_key=is_key)
@@ -98,7 +111,7 @@ def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
         found = frozenset({dt.date})
     elif getattr(kind, "unit", "") in {"us", "ns"}:
         found = frozenset({_class_of(kind)})
-    return found | {NoneType}
+    return found
 
 
 def _class_of(kind: pa.DataType) -> type:
