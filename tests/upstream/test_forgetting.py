@@ -170,3 +170,18 @@ def test_a_put_does_not_look_at_every_key():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000
+
+
+def test_keys_of_a_put_that_failed_are_no_keys():
+    clock = Clock()
+    queue = wp.UpdateQueue("k", "in_place", clock=clock, forget=50.0)
+    beyond = pa.table({"k": [1, 2], "t": pa.array([2**40, 0], pa.timestamp("s"))})  # no time that Python has
+    with pytest.raises((ValueError, OverflowError)):
+        queue.put_batch(beyond)
+    assert queue.staleness().keys == ()
+    for key in (2, 3):
+        queue.put({"k": key})
+        queue.get()
+        queue.done()
+        clock.now += 100.0
+    assert queue.staleness().keys == (3,)

@@ -176,6 +176,31 @@ def test_a_cost_of_0_is_a_guess_like_any_other(clock):
     assert min(got.count(k) for k in range(7)) > 20
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), 1e10, 10**400, None])
+def test_a_timeout_may_be_as_long_as_one_likes(timeout):
+    queue = wp.UpdateQueue("k")
+    threading.Timer(0.05, lambda: queue.put({"k": 1})).start()
+    assert queue.get(timeout=timeout) == {"k": 1}
+    queue.close()
+    with pytest.raises(QueueClosed):
+        queue.get(timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", [-1, 0, -float("inf")])
+def test_without_time_to_wait_an_empty_queue_says_so(timeout):
+    with pytest.raises(standard.Empty):
+        wp.UpdateQueue("k").get(timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), "1", True, [1]])
+def test_a_timeout_that_is_no_time_is_refused(timeout):
+    queue = wp.UpdateQueue("k")
+    queue.put({"k": 1})
+    with pytest.raises(BadQuery, match=r"timeout=.*: give the seconds to wait, or None to wait for ever"):
+        queue.get(timeout=timeout)
+    assert len(queue) == 1
+
+
 @pytest.mark.parametrize("most", [0, -1, 1.5, None])
 def test_less_than_one_tuple_cannot_be_asked_for(most):
     queue = wp.UpdateQueue("k")

@@ -1,10 +1,14 @@
 """Operators on update streams against plain loops over tuples."""
 
+import datetime as dt
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import windowpane as wp
 from windowpane.core.arrays import Column, Tuples
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.errors import BadQuery
@@ -185,3 +189,24 @@ def test_a_join_keeps_only_its_window():
 def test_a_join_needs_a_window():
     with pytest.raises(BadQuery, match="the window of a join is 0 long"):
         Join(0)
+
+
+@pytest.mark.parametrize(
+    "within", [2**61, 2**62, 2**62 + 7, 2**63 - 1, 2**63, 2**64, 2**70, dt.timedelta.max]
+)
+def test_a_join_may_reach_as_far_as_times_go(within):
+    size = within if isinstance(within, int) else 2**66
+    ends = [-(2**62), -(2**61) - 3, -5, 0, 7, 2**61 + 4, 2**62]
+    updates = wp.Updates("k", "t")
+    for one in ends:
+        for other in ends:
+            join = updates.join(within)
+            rows = [pa.table({"k": ["a"], "t": [t]}) for t in (one, other)]
+            found = [join.push(rows[0], rows[1].slice(0, 0)), join.push(rows[0].slice(0, 0), rows[1])]
+            assert [len(part) for part in found] == [0, int(abs(one - other) < size)]
+    join = updates.join(within)
+    rows = pa.table({"k": [1] * 5, "t": range(5)})
+    assert join.push(rows, rows).to_pylist() == [{"k": 1, "t": 4, "right_t": 4}]
+    assert join.push(rows.slice(0, 0), pa.table({"k": [1], "t": [9]})).to_pylist() == [
+        {"k": 1, "t": 4, "right_t": 9}
+    ]

@@ -200,6 +200,29 @@ def test_more_than_the_memory_is_an_error_and_changes_nothing():
     assert [row["v"] for row in queue.get_batch(9)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("policy", ["in_place", "append", "switch"])
+def test_keys_that_found_no_room_are_no_keys(policy):
+    clock = Clock()
+    schema = pa.schema({"k": pa.int64(), "v": pa.int64()})
+    queue = wp.UpdateQueue("k", policy, schema=schema, memory=4096, clock=clock, forget=50.0)
+    room = queue.usage.page_tuples
+    queue.put({"k": 1, "v": 1})
+    for _ in range(2):
+        with pytest.raises(OutOfMemory):
+            queue.put_batch(pa.table({"k": np.arange(room + 1), "v": np.zeros(room + 1, np.int64)}))
+        assert queue.staleness().keys == (1,)
+    clock.now += 10
+    assert queue.staleness().average_queue == 5.0
+    queue.put_batch([{"k": 7, "v": 2}, {"k": 0, "v": 3}])
+    assert queue.staleness().keys == (1, 7, 0)
+    assert [row["k"] for row in queue.get_batch(9)] == [1, 7, 0]
+    queue.done()
+    clock.now += 100.0
+    queue.put({"k": 5, "v": 5})
+    freshness = queue.staleness()
+    assert (freshness.keys, freshness.forgotten[0]) == ((5,), 3)
+
+
 def test_what_cannot_lie_in_pages_is_refused_with_a_remedy():
     with pytest.raises(
         WrongType,

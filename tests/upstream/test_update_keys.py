@@ -1,5 +1,9 @@
 """Different keys of update streams never become one because their columns have other types."""
 
+import math
+from decimal import Decimal
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -53,6 +57,77 @@ def test_a_map_may_keep_the_key_in_another_layout():
 def test_integers_of_other_widths_are_the_same_keys():
     found = UPDATES.join(within=9).push(rows(1, [5]), rows(2, pa.array([5], pa.int32())))
     assert found["right_t"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        [
+            float("nan"),
+            float("nan") * 1,
+            np.float32("nan"),
+            np.float64("nan"),
+            Decimal("NaN"),
+            complex("nan"),
+        ],
+        [np.datetime64("NaT"), np.datetime64("NaT", "us")],
+        [np.timedelta64("NaT"), np.timedelta64("NaT", "us")],
+        [1, 1.0, np.int8(1), np.float32(1), Decimal(1)],
+        [True, np.True_],
+        [0.0, -0.0],
+        ["a", np.str_("a")],
+        [None],
+    ],
+    ids=str,
+)
+def test_values_that_are_one_key_of_a_queue_of_objects(same):
+    queue, pair = wp.UpdateQueue("k", "in_place"), wp.UpdateQueue(lambda item: (item["k"], "x"), "in_place")
+    for value in same * 2:
+        queue.put({"k": value})
+        queue.put_batch([{"k": value}] * 2)
+        pair.put_batch([{"k": value}])
+    assert len(queue) == len(pair) == 1
+    assert len(queue.staleness().keys) == 1
+
+
+def test_values_that_are_different_keys_of_a_queue_of_objects():
+    apart = [
+        1,
+        True,
+        "1",
+        b"1",
+        0,
+        False,
+        None,
+        math.nan,
+        np.datetime64("NaT"),
+        np.timedelta64("NaT"),
+        ("1",),
+    ]
+    one, many = wp.UpdateQueue("k", "in_place"), wp.UpdateQueue("k", "in_place")
+    for value in apart:
+        one.put({"k": value})
+    many.put_batch([{"k": value} for value in apart])
+    for queue in (one, many):
+        assert list(map(repr, queue.staleness().keys)) == list(map(repr, apart))
+        assert [repr(row["k"]) for row in queue.get_batch(99)] == list(map(repr, apart))
+        freshness = queue.staleness()
+        assert freshness.of(True) == freshness.application[1]
+        assert freshness.of(float("nan")) == freshness.application[7]
+
+
+def test_tuples_and_tables_have_the_same_keys_in_a_queue_of_objects():
+    columns = [pa.array([1, 0]), pa.array([1.0, math.nan]), pa.array([math.nan, 1], pa.float32()),
+               pa.array([True, False]), pa.array(["a", None])]  # fmt: skip
+    tuples, tables = wp.UpdateQueue("k", "in_place"), wp.UpdateQueue("k", "in_place")
+    for column in columns:
+        tables.put_batch(pa.table({"k": column}))
+        for value in column.to_pylist():
+            tuples.put({"k": value})
+    found = [queue.staleness().keys for queue in (tuples, tables)]
+    assert list(map(repr, found[0])) == list(map(repr, found[1])) == [
+        "1", "0", "nan", "True", "False", "'a'", "None"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

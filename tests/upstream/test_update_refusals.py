@@ -1,6 +1,7 @@
 """What a stream of updates cannot do is refused where it is said, with the remedy."""
 
 import math
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,40 @@ def test_a_join_does_not_hide_a_column_behind_another(left, right):
         join.push(pa.table(head | left), pa.table(head | right))
     found = join.push(pa.table(head | {"v": [1]}), pa.table(head | {"v": [2], "w": [3]}))
     assert found.to_pylist() == [{"t": 1, "k": "a", "v": 1, "right_t": 1, "right_v": 2, "w": 3}]
+
+
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        (ROWS.drop_columns(["v"]), "input 1 of the union has no column 'v', but what came before has"),
+        (ROWS.append_column("w", ROWS["v"]), "what came before has no column 'w', but input 1 of the union"),
+        (
+            ROWS.set_column(2, "v", pa.array(["x", "y"])),
+            "column 'v' has type string, but int64 as in what came",
+        ),
+        (
+            ROWS.set_column(0, "t", pa.array([9, 9], pa.timestamp("s"))),
+            r"column 't' has type timestamp\[s\], but int64 as in what came before is",
+        ),
+    ],
+)
+def test_a_union_has_the_columns_of_its_first_push(later, message):
+    union = UPDATES.union()
+    union.push(ROWS.set_column(2, "v", pa.nulls(2)), ROWS)
+    with pytest.raises((BadQuery, WrongType), match=message):
+        union.push(later)
+    newer = ROWS.set_column(0, "t", pa.array([3, 3])).select(["v", "k", "t"])
+    assert pickle.loads(pickle.dumps(union)).push(newer).schema == ROWS.schema  # noqa: S301 - our own bytes
+    assert union.push(newer, newer.set_column(0, "v", pa.nulls(2)))["v"].to_pylist() == [1, 2]
+
+
+def test_a_join_compares_no_moments_with_numbers():
+    moments = ROWS.set_column(0, "t", pa.array([1, 2], pa.timestamp("us")))
+    for left, right in ((ROWS, moments), (moments, ROWS)):
+        with pytest.raises(WrongType, match=r"column 't' has type .* on the right.* Cast it on one side"):
+            UPDATES.join(within=3).push(left, right)
+    days = ROWS.set_column(0, "t", pa.array([0, 0], pa.date32()))
+    assert UPDATES.join(within=3).push(moments, days).num_rows == 2
 
 
 def test_a_map_must_return_a_table_with_the_time():

@@ -9,7 +9,7 @@ from windowpane.core.columns import flat, is_text, scale_of
 from windowpane.core.hashing import hash_columns, hashable
 from windowpane.values.errors import wrong_type
 
-_REMEDY = "Cast the column before the stream is built"
+_REMEDY = "Cast the column before its rows are given"
 
 
 def stored(name: str, kind: pa.DataType) -> pa.DataType:

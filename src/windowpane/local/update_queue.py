@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import queue as standard
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,14 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Floats, Ints
+from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import Load, changed, wanted
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.recency import Looks
 from windowpane.core.upstream.staleness import mean_of
+from windowpane.local.object_keys import told_apart
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
+from windowpane.values.clocks import clock_of
 from windowpane.values.errors import BadQuery, QueueClosed
 from windowpane.values.freshness import (
     SWITCH,
@@ -33,7 +34,9 @@ from windowpane.values.freshness import (
     behind_in_seconds,
     cost_in_seconds,
     forget_in_seconds,
+    timeout_in_seconds,
 )
+from windowpane.values.sizes import size_in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Freshness:
 
     def of(self, key: Hashable) -> float:
         """The average application staleness of one key."""
-        return float(self.application[self.keys.index(key)])
+        at = [told_apart(known) for known in self.keys].index(told_apart(key))
+        return float(self.application[at])
 
 
 class UpdateQueue:
@@ -107,7 +111,8 @@ class UpdateQueue:
         forget: float = 3600.0,
     ) -> None:
         cost, behind, forget = cost_in_seconds(cost), behind_in_seconds(behind), forget_in_seconds(forget)
-        self._clock = clock or time.monotonic
+        size_in_bytes(memory)  # also where it is not used, so that a mistake is told
+        self._clock = clock_of(clock)
         self._changed = threading.Condition()
         self._switches, self._behind = policy == SWITCH, behind
         began = self._clock()
@@ -157,10 +162,15 @@ class UpdateQueue:
                 raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
             now = self._clock()
             self._forget_idle(now)
+            known = len(self._waiting)
             ids = self._waiting.ids(batch)
             load = self._load.add(len(ids) * self._queue.cost, now)
             self._switch(load)
-            self._enqueue(batch, ids, now)
+            try:
+                self._enqueue(batch, ids, now)
+            except Exception:  # keys without an update would count as keys that are fresh
+                self._keep_keys(np.arange(len(self._waiting)) < known)
+                raise
             self._puts += len(ids)
             self._switch(load)
             self._changed.notify()
@@ -199,8 +209,7 @@ class UpdateQueue:
         with self._changed:
             found = self._queue.staleness(self._clock())
             counts = (self._puts, self._gets, self._lost, len(self._queue))
-            keys = self._waiting.keys()[: len(found.queue)]
-            return Freshness(keys, found.queue, found.application, *counts, found.forgotten)
+            return Freshness(self._waiting.keys(), found.queue, found.application, *counts, found.forgotten)
 
     def close(self) -> None:
         """No more tuples will be put; the consumer gets what is left, then `QueueClosed`."""
@@ -237,10 +246,10 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
-        limit = _at_least_one(most)
+        limit, patience = _at_least_one(most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()
-            if not self._changed.wait_for(lambda: len(self._queue) or self._closed, timeout):
+            if not self._changed.wait_for(lambda: len(self._queue) or self._closed, patience):
                 raise standard.Empty
             if not len(self._queue):
                 raise QueueClosed(
@@ -260,15 +269,16 @@ class UpdateQueue:
         idle[self._held] = False
         if self._looks.pays(idle, now):
             self._queue.keep(~idle, now)
-            live = np.zeros(len(self._waiting), np.bool_)  # it may know more keys: those of a put that failed
-            live[: len(idle)] = ~idle
-            self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
-            self._held = (np.cumsum(live) - 1)[self._held]
+            self._keep_keys(~idle)
+            self._held = (np.cumsum(~idle) - 1)[self._held]
+
+    def _keep_keys(self, live: Bools) -> None:
+        self._waiting.keep_keys(live, by_key=not self._queue.policy.keeps_all)
 
     def _deliver(self) -> None:
-        held, self._held = self._held, np.empty(0, np.int64)
-        if len(held):
+        if len(self._held):
             now = self._clock()
+            held, self._held = self._held, np.empty(0, np.int64)
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
 

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.core.column_types import plain_type
 from windowpane.core.keys import KeyIndex
+from windowpane.local.rows import need_columns
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
 
 
@@ -45,10 +47,19 @@ def need_own_names(names: Sequence[str]) -> None:
             )
 
 
+def need_like_times(name: str, left: pa.Table, right: pa.Table) -> None:
+    """Refuse moments on one side of a join and numbers on the other: how far they are apart means nothing."""
+    kinds = [plain_type(rows.schema.field(name).type) for rows in (left, right)]
+    if pa.types.is_integer(kinds[0]) != pa.types.is_integer(kinds[1]):
+        remedy = "Cast it on one side: both must be whole numbers, or both timestamps or dates."
+        raise wrong_type(name, f"{kinds[1]} on the right", f"one like {kinds[0]} on the left", remedy)
+
+
 def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     """The rows of all tables, which must have the same columns; in the order of the first."""
     columns = tables[0].column_names
     for rows, name in zip(tables, names, strict=True):
+        need_columns(rows.column_names, rows.column_names, name)
         odd = set(columns) ^ set(rows.column_names)
         if odd:
             column = min(odd)

@@ -6,8 +6,8 @@ that a newer one overtakes are lost as a whole: what comes out is the aggregate 
 
 from __future__ import annotations
 
-import time as system
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -17,16 +17,19 @@ import pyarrow as pa
 
 from windowpane.core.arrays import Column
 from windowpane.core.column_types import plain_type
-from windowpane.core.columns import read_column, usable_time
+from windowpane.core.columns import TIME_LIMIT, read_column, usable_time
 from windowpane.core.keys import KeyIndex
-from windowpane.core.upstream.memory import PagePool
+from windowpane.core.upstream.memory import PagePool, set_aside
 from windowpane.core.upstream.recency import Recency
 from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
+from windowpane.local.rows import need_columns
+from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_queue import Freshness
 from windowpane.values.aggregates import Aggregate
-from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, WrongType, unknown_column, wrong_type
+from windowpane.values.clocks import clock_of
+from windowpane.values.durations import Duration
+from windowpane.values.errors import BadQuery, OutOfMemory, WrongType, wrong_type
 from windowpane.values.freshness import Policy, cost_in_seconds, policy_of
 from windowpane.values.sizes import size_in_bytes
 from windowpane.values.user_aggregates import UserAggregate
@@ -34,6 +37,7 @@ from windowpane.values.user_aggregates import UserAggregate
 Aggregates = Aggregate | UserAggregate
 _ALL = 1 << 20
 """Rows that one `get` processes unless it is told otherwise."""
+OPTIONS = ("commit", "policy", "memory", "cost", "clock", "forget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +95,19 @@ class UpdateWindows:
         if commit not in tuple(Commit):
             raise BadQuery(f"commit={commit!r}: there is no such way. Use 'lazy' or 'eager'.")
         self._keys, self._time, self._aggregates = tuple(keys), time, tuple(aggregates)
-        timed = [not isinstance(length, int) for length in span]
-        if timed[0] != timed[1]:
-            raise BadQuery(f"window{span}: size and slide must both be rows or both be times.")
-        size, slide = (length if isinstance(length, int) else microseconds(length) for length in span)
-        self._window = UpdateWindow(size, slide, Commit(commit), timed[0])
+        size, slide, timed = lengths_of(span)
+        self._window = UpdateWindow(size, slide, Commit(commit), timed)
         self._policy, self._cost = _update_policy(policy), cost_in_seconds(cost)
-        page = page_bytes(len(self._names))
-        self._pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
-        self._clock = clock or system.monotonic
+        self._memory, page = memory, page_bytes(len(self._names))
+        with set_aside(memory):
+            self._pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
+        self._clock = clock_of(clock)
         self._began = self._clock()
         self._index: KeyIndex | None = None
         self._operator: FreshWindows | None = None
         self._types: dict[str, pa.DataType] = {}
         self._recency = Recency(forget)
-        self._got = 0
+        self._got, self._bound = 0, -TIME_LIMIT
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle, which stores the operator as it stands; the time goes on where it was."""
@@ -122,21 +124,25 @@ class UpdateWindows:
         Late rows are left out.
         """
         operator, index = self._ready(rows)
-        places = usable_time(rows[self._time], self._time) if self._window.timed else None
-        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
-        ids = index.encode([rows[name] for name in self._keys], len(rows))
-        now = self._now()
-        late = operator.push(ids, columns, np.full(len(rows), now), places)
-        self._recency.saw(ids, len(index), now)
-        self._forget_idle(operator, index, now)
-        return int(np.count_nonzero(late))
+        before, now = operator.queue.late, self._now()
+        self._recency.tick(now)
+        # Before the rows are stored: where there is no room for them, keys that are idle may be the reason.
+        if self._recency.due(len(index)):
+            self._forget_idle(operator, index, now)
+        stored = self._store(operator, index, rows, now)
+        if stored < len(rows) and self._forget_idle(operator, index, now, few=True):
+            stored += self._store(operator, index, rows.slice(stored), now)
+        if stored < len(rows):
+            raise self._full(operator, stored, len(rows))
+        return operator.queue.late - before
 
     def punctuate(self, bound: int | datetime | date) -> None:
         """No row with an event time below this (a number: in microseconds, or as the column counts) comes."""
-        if self._operator is None:
-            raise BadQuery("nothing was put yet, so there is no window to close.")
-        measure = bound if isinstance(bound, int) else int(usable_time(pa.array([bound]), self._time)[0])
-        self._operator.queue.punctuate(measure, self._now())
+        if not self._window.timed:
+            raise BadQuery("windows that count tuples have no punctuation. Use windows of event time.")
+        self._bound = max(self._bound, bound_of(bound, self._time))
+        if self._operator is not None:  # else it is told when it is made
+            self._operator.queue.punctuate(self._bound, self._now())
 
     def get(self, rows: int = _ALL) -> pa.Table:
         """Process up to so many rows (`lazy`: up to a window more); the results that this completed.
@@ -146,9 +152,7 @@ class UpdateWindows:
         operator, index = self._operator, self._index
         if operator is None or index is None:
             raise BadQuery("nothing was put yet, so the columns of results are not known. Put rows first.")
-        if rows < 0:
-            raise BadQuery(f"get({rows}) would process less than nothing. Give a number of rows.")
-        found = operator.serve(self._now(), rows)
+        found = operator.serve(self._now(), rows_to_process(rows))
         self._got += len(found)
         key, window, *rest = (column.combine_chunks() for column in found.columns)
         sides = [window.field(i).cast(self._point) for i in range(2)]
@@ -196,31 +200,58 @@ class UpdateWindows:
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
         used = [*self._names, *((self._time,) if self._window.timed else ())]
-        for name in (*self._keys, *used):
-            if name not in rows.column_names:
-                raise unknown_column(name, "the table", rows.column_names)
+        need_columns(rows.column_names, (*self._keys, *used), "the table")
         types = {name: plain_type(rows.schema.field(name).type) for name in used}
         if self._operator is None or self._index is None:
-            self._operator = FreshWindows(
-                self._window, self._aggregates, types, self._pool, policy=self._policy, cost=self._cost
-            )
             self._index = KeyIndex(self._keys, [rows.schema.field(name).type for name in self._keys])
-            self._types = types
+            with set_aside(self._memory):
+                made = FreshWindows(
+                    self._window, self._aggregates, types, self._pool, policy=self._policy, cost=self._cost
+                )
+            if self._window.timed:
+                made.queue.punctuate(self._bound, self._now())
+            self._operator, self._types = made, types
         for name, kind in types.items():
             if kind != self._types[name] and not pa.types.is_null(rows.schema.field(name).type):
                 remedy = "Cast the column: all rows must have it in the type of the first ones."
                 raise wrong_type(name, kind, str(self._types[name]), remedy)
         return self._operator, self._index
 
-    def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float) -> None:
-        if not self._recency.due(len(index)):
-            return
-        operator.queue.grow(len(index))
-        gone = self._recency.gone(operator.idle())
-        if gone is not None:
-            operator.keep(~gone, now)
-            index.compact(~gone)
-            self._recency.keep(~gone)
+    def _store(self, operator: FreshWindows, index: KeyIndex, rows: pa.Table, now: float) -> int:
+        """Store rows in arrival order while there is room for them; how many were, late ones included."""
+        places = usable_time(rows[self._time], self._time) if self._window.timed else None
+        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
+        ids = index.encode([rows[name] for name in self._keys], len(rows))
+        before = operator.queue.taken
+        with suppress(OutOfMemory):
+            operator.push(ids, columns, np.full(len(rows), now), places)
+        known = operator.queue.keys
+        if known < len(index):  # keys of which there was no room for any row would count as fresh
+            index.compact(np.arange(len(index)) < known)
+        stored = operator.queue.taken - before
+        self._recency.saw(ids[:stored], known, now)
+        return stored
+
+    def _full(self, operator: FreshWindows, stored: int, of: int) -> OutOfMemory:
+        remedies = ["more `memory`", "a shorter `forget`"]
+        if self._window.timed:
+            remedies.append("a punctuation, so that windows end")
+        if not operator.queue.idle().all():
+            remedies.append("what waits to be got first")
+        return OutOfMemory(
+            f"the pool of {self._pool.pages} pages is full after {stored} of {of} tuples, which are stored. "
+            f"It needs {', '.join(remedies[:-1])} or {remedies[-1]}."
+        )
+
+    def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float, *, few: bool = False) -> bool:
+        """Forget keys that were idle for long, as `Recency.gone` says; whether there were any."""
+        gone = self._recency.gone(operator.idle(), few=few)
+        if gone is None:
+            return False
+        operator.keep(~gone, now)
+        index.compact(~gone)
+        self._recency.keep(~gone)
+        return True
 
 
 def _update_policy(name: Policy | str) -> Policy:

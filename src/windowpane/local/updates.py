@@ -6,7 +6,6 @@ that they update the results before them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +18,20 @@ from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.core.upstream.recency import Recency
-from windowpane.local.update_tables import joined_names, mask, need_own_names, need_same_key, stacked
-from windowpane.local.update_windows import Aggregates, UpdateWindows
+from windowpane.local.rows import need_columns
+from windowpane.local.update_arguments import names_of, need_callable, need_options
+from windowpane.local.update_tables import (
+    joined_names,
+    mask,
+    need_like_times,
+    need_own_names,
+    need_same_key,
+    stacked,
+)
+from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows
+from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration, microseconds
-from windowpane.values.errors import BadQuery, WrongType, unknown_column
+from windowpane.values.errors import BadQuery, WrongType
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
@@ -43,6 +52,11 @@ class Updates:
     key: str | Sequence[str]
     time: str
 
+    def __post_init__(self) -> None:
+        names_of(self.key, "key")
+        if not isinstance(self.time, str):
+            raise BadQuery(f"time={self.time!r} names no column. Give the name of that of event time.")
+
     @property
     def keys(self) -> tuple[str, ...]:
         """The key columns."""
@@ -50,10 +64,12 @@ class Updates:
 
     def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
         """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
+        need_callable(keep, "keep", "the rows that says which of them stay")
         return self._checked(rows).filter(mask(keep(rows), len(rows)))
 
     def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """A row for each row; the function may change every column but the key."""
+        need_callable(function, "function", "the rows")
         made = function(self._checked(rows))
         if not isinstance(made, pa.Table):
             raise WrongType(f"map made a {type(made).__name__} of the rows. Return an Arrow table.")
@@ -63,6 +79,7 @@ class Updates:
             if name not in made.column_names:
                 part = "the event time" if name == self.time else "part of the update key"
                 raise BadQuery(f"map drops {name!r}, which is {part}. Keep the column.")
+        need_columns(made.column_names, (*self.keys, self.time), "what map made")
         for name in self.keys:
             need_same_key(name, rows[name], made[name])
         return made
@@ -89,6 +106,8 @@ class Updates:
         `forget` seconds (of the `clock`) is forgotten with its rows: the next ones match rows that come after
         that. Within these seconds no match goes out that is older than the last of its key.
         """
+        if on is not None:
+            need_callable(on, "on", "the left and the right rows")
         return UpdateJoin(self, microseconds(within), on, forget, clock)
 
     def window(
@@ -103,16 +122,15 @@ class Updates:
 
         `by` groups by more columns than the key. The options are those of `UpdateWindows`.
         """
-        keys = self.keys if by is None else (by,) if isinstance(by, str) else tuple(by)
+        keys = self.keys if by is None else names_of(by, "by")
         check_grouping(self.keys, keys)
+        need_options(options, OPTIONS)
         return WindowedUpdates(self, keys, size, size if slide is None else slide, options)
 
     def _checked(self, rows: pa.Table) -> pa.Table:
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
-        for name in (*self.keys, self.time):
-            if name not in rows.column_names:
-                raise unknown_column(name, "the table", rows.column_names)
+        need_columns(rows.column_names, (*self.keys, self.time), "the table")
         return rows
 
 
@@ -139,7 +157,7 @@ class _Known:
     def __init__(self, updates: Updates, forget: float, clock: Clock | None) -> None:
         self._updates = updates
         self._index: KeyIndex | None = None
-        self._recency, self._clock = Recency(forget), clock or time.monotonic
+        self._recency, self._clock = Recency(forget), clock_of(clock)
 
     def tuples(self, rows: pa.Table, first: int) -> Tuples:
         """Times and key ids, and the rows' numbers from `first` on."""
@@ -168,6 +186,7 @@ class UpdateUnion:
 
     def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
         self._known, self._union = _Known(updates, forget, clock), Union()
+        self._first: pa.Table | None = None
 
     def push(self, *inputs: pa.Table) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
@@ -176,7 +195,11 @@ class UpdateUnion:
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
-        whole = stacked(inputs, [f"input {n} of the union" for n in range(1, len(inputs) + 1)])
+        names = [f"input {n} of the union" for n in range(1, len(inputs) + 1)]
+        if self._first is not None:  # later rows update earlier ones, so they have their columns
+            inputs, names = (self._first, *inputs), ["what came before", *names]
+        whole = stacked(inputs, names)
+        self._first = whole.slice(0, 0)
         found = self._union.push(*some)
         self._known.forget(some, self._union)
         at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
@@ -209,6 +232,7 @@ class UpdateJoin:
         """Take rows of both sides; the newest match of each key that has a new one."""
         new = (self._updates._checked(left), self._updates._checked(right))
         need_own_names(joined_names(self._updates.keys, *new))
+        need_like_times(self._updates.time, left, right)
         some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
         sides = zip(kept, new, ("left", "right"), strict=True)

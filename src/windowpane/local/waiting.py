@@ -6,7 +6,6 @@ tuples calls them by the ids of their keys.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +16,9 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
-from windowpane.local.rows import codes_of
+from windowpane.local.object_keys import hashable, shown, told_apart
+from windowpane.local.rows import codes_of, listed, need_columns, table_of
+from windowpane.local.update_arguments import names_of
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
 Key = str | Sequence[str] | Callable[[Any], Hashable]
@@ -71,7 +72,7 @@ class Objects:
 
     def listed(self, at: Ints | None = None) -> list[Any]:
         """The items, or those at these positions, as Python objects."""
-        if isinstance(self.items, (pa.Table, pa.RecordBatch)):
+        if isinstance(self.items, pa.Table):
             rows: list[Any] = (self.items if at is None else self.items.take(pa.array(at))).to_pylist()
             return rows
         return list(self.items) if at is None else [self.items[i] for i in at.tolist()]
@@ -91,19 +92,19 @@ class WaitingObjects:
 
     def batch(self, items: Any) -> Objects:
         """A table, a pandas frame, or any iterable of tuples."""
-        table = isinstance(items, (pa.Table, pa.RecordBatch))
-        if hasattr(items, "columns") and not table:
-            items, table = pa.Table.from_pandas(items, preserve_index=False), True
-        if table and self._columns:
-            return Objects(*_coded(items, self._columns), items)
-        rows = items.to_pylist() if table else list(items)
+        table = table_of(items)
+        if table is not None:
+            need_columns(table.column_names, (*self._columns, *table.column_names), "the table")
+            if self._columns:
+                return Objects(*_coded(table, self._columns), table)
+        rows = listed(items) if table is None else table.to_pylist()
         seen: dict[Hashable, int] = {}
         codes = np.array([seen.setdefault(self._key_of(row), len(seen)) for row in rows], np.int64)
         return Objects(list(seen), codes, rows)
 
     def ids(self, batch: Objects) -> Ints:
         """As `Waiting.ids`."""
-        ids = [self._ids.setdefault(_one_nan(key), len(self._ids)) for key in batch.keys]
+        ids = [self._ids.setdefault(told_apart(key), len(self._ids)) for key in batch.keys]
         return np.array(ids, np.int64)[batch.codes]
 
     def append(self, batch: Objects) -> Ints:
@@ -146,7 +147,7 @@ class WaitingObjects:
 
     def keys(self) -> tuple[Hashable, ...]:
         """As `Waiting.keys`."""
-        return tuple(self._ids)
+        return tuple(map(shown, self._ids))
 
     @property
     def usage(self) -> None:
@@ -155,36 +156,24 @@ class WaitingObjects:
 
     def _key_of(self, item: Any) -> Hashable:
         if callable(self._key):
-            return _hashable(self._key(item), "the key that the function gave")
+            return told_apart(hashable(self._key(item), "the key that the function gave"))
         need_mapping(item, self._columns)
-        values = tuple(_hashable(item[name], f"column {name!r} of the key") for name in self._columns)
-        return values[0] if len(values) == 1 else values
+        values = tuple(hashable(item[name], f"column {name!r} of the key") for name in self._columns)
+        return told_apart(values[0] if len(values) == 1 else values)
 
 
 def columns_of(key: Key) -> tuple[str, ...]:
     """The columns of a key; none for a function."""
     if callable(key):
         return ()
-    names = (key,) if isinstance(key, str) else tuple(key or ())
+    remedy = "Give a column, several, or a function of a tuple."
+    names = names_of(key, "key", remedy)
     if not names:
-        raise BadQuery(f"key={key!r} names no column. Give a column, several, or a function of a tuple.")
+        raise BadQuery(f"key={key!r} names no column. {remedy}")
     return names
 
 
-def _hashable(value: Any, where: str) -> Hashable:
-    """A value by which a dictionary can find a key, or an error that says where it stands."""
-    try:
-        hash(value)
-    except TypeError as error:
-        raise WrongType(
-            f"{where} is {value!r}, a {type(value).__name__}, by which no key can be found. Use numbers, "
-            "texts, times or tuples of them."
-        ) from error
-    found: Hashable = value
-    return found
-
-
-def _coded(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
+def _coded(table: pa.Table, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
     """As `codes_of`, which Arrow cannot do for lists and structs."""
     try:
         return codes_of(table, columns)
@@ -206,10 +195,3 @@ def need_mapping(item: Any, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in item]
     if missing:
         raise unknown_column(missing[0], "the tuple", [str(name) for name in item])
-
-
-def _one_nan(key: Hashable) -> Hashable:
-    """The key with one NaN for all of them: a dictionary finds it by identity."""
-    if isinstance(key, tuple):
-        return tuple(_one_nan(part) for part in key)
-    return math.nan if isinstance(key, float) and math.isnan(key) else key

@@ -15,10 +15,12 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Ints
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
-from windowpane.core.upstream.memory import KeyCells, PagePool, Usage
+from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.local.rows import listed, need_columns, table_of
 from windowpane.local.waiting import Key, columns_of, need_mapping
-from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, unknown_column, wrong_type
+from windowpane.local.waiting_columns import ListedColumn, cast_column
+from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, wrong_type
 from windowpane.values.sizes import size_in_bytes
 
 _PAGE = 4096
@@ -28,46 +30,50 @@ _WORD = 8
 class WaitingRows:
     """Tuples of one schema, in at most so much memory: bytes, or a text such as '64 MB'."""
 
-    __slots__ = ("_cells", "_index", "_layout", "_rest", "_schema")
+    __slots__ = ("_cells", "_index", "_layout", "_listed", "_rest", "_schema")
 
     def __init__(self, key: Key, schema: pa.Schema, memory: str | int) -> None:
+        if not isinstance(schema, pa.Schema):
+            raise WrongType(
+                f"schema={schema!r} is a {type(schema).__name__}. Give the columns and their types as a "
+                "pyarrow.schema."
+            )
         keys = columns_of(key)
         if not keys:
             raise BadQuery(
                 "the key is a function, which takes Python objects, but with a schema none are made. Name "
                 "the columns of the key, or leave `schema` out."
             )
-        for name in keys:
-            if name not in schema.names:
-                raise unknown_column(name, "the schema", schema.names)
+        need_columns(schema.names, (*keys, *schema.names), "the schema")
         self._schema = schema
         self._index = KeyIndex(keys, [schema.field(name).type for name in keys])
         for name, kind in zip(keys, self._index.types, strict=True):
             found = schema.field(name).type
             if pa.types.is_temporal(found) and found != kind:
                 raise wrong_type(name, found, f"{kind} in a key", "Cast the column, or leave `schema` out.")
+        kept = dict(zip(keys, self._index.types, strict=True))
+        self._listed = [ListedColumn.of(field, kept.get(field.name)) for field in schema]
         self._rest = pa.schema([field for field in schema if field.name not in keys])
         self._layout = FixedRows(self._rest)
         page = max(_PAGE, self._layout.words * _WORD)
-        self._cells = KeyCells(PagePool(max(size_in_bytes(memory) // page, 1), page), self._layout.words)
+        with set_aside(memory):
+            pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
+            self._cells = KeyCells(pool, self._layout.words)
 
     def batch(self, items: Any) -> pa.Table:
         """The tuples as a table of the schema."""
-        if isinstance(items, pa.RecordBatch):
-            items = pa.Table.from_batches([items])
-        elif hasattr(items, "columns") and not isinstance(items, pa.Table):
-            items = pa.Table.from_pandas(items, preserve_index=False)
-        names = self._schema.names
-        if isinstance(items, pa.Table):
-            _need_columns(names, items.column_names)
-            self._index.fitted([items[name] for name in self._index.names])  # a cast may make two keys one
-            columns = [_fitted(field, items[field.name]) for field in self._schema]
+        names, table = self._schema.names, table_of(items)
+        if table is not None:
+            _need_columns(names, table.column_names)
+            self._index.fitted([table[name] for name in self._index.names])  # a cast may make two keys one
+            columns = [cast_column(field, table[field.name]) for field in self._schema]
         else:
-            rows = list(items)
+            rows = listed(items)
             for row in rows:
                 need_mapping(row, names)
-                _need_columns(names, list(row))
-            columns = [_listed(field, [row[field.name] for row in rows]) for field in self._schema]
+                if len(row) > len(names):
+                    _need_columns(names, list(row))
+            columns = [column.array([row[column.field.name] for row in rows]) for column in self._listed]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     def ids(self, batch: pa.Table) -> Ints:
@@ -132,35 +138,13 @@ class WaitingRows:
 
 def _need_columns(names: Sequence[str], found: Sequence[str]) -> None:
     """Refuse columns that are missing, and those that would be lost."""
-    for name in names:
-        if name not in found:
-            raise unknown_column(name, "the table", found)
+    need_columns(found, names, "the table")
     for name in found:
         if name not in names:
             raise UnknownColumn(
                 f"column {name!r} is not in the schema, so it would be lost. Add it to the schema, or leave "
                 "it out of the rows."
             )
-
-
-def _fitted(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if column.type == field.type:
-        return column
-    try:
-        return column.cast(field.type)
-    except pa.ArrowException as error:
-        remedy = f"Cast the column first, or give another schema ({error})."
-        raise wrong_type(field.name, column.type, str(field.type), remedy) from error
-
-
-def _listed(field: pa.Field, values: list[Any]) -> pa.Array:
-    try:
-        return pa.array(values, field.type)
-    except pa.ArrowException as error:
-        raise WrongType(
-            f"column {field.name!r} is {field.type} by the schema, but a tuple has something else there: "
-            f"{error}. Put such values, or give another schema."
-        ) from error
 
 
 def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from enum import StrEnum
 from numbers import Real
 
@@ -79,6 +80,21 @@ def behind_in_seconds(behind: object) -> float:
     return found
 
 
+def timeout_in_seconds(timeout: object) -> float | None:
+    """How long to wait at most; None for ever, as is infinity. Python cannot wait for more than 292 years."""
+    if timeout is None:
+        return None
+    found = _number(timeout)
+    if math.isnan(found) or isinstance(timeout, bool):
+        raise BadQuery(f"timeout={timeout!r}: give the seconds to wait, or None to wait for ever.")
+    return None if found == math.inf else min(max(found, 0.0), threading.TIMEOUT_MAX)
+
+
 def _number(value: object) -> float:
     """The value, or NaN, which no check lets pass, where it is no number."""
-    return float(value) if isinstance(value, Real) else math.nan
+    if not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if abs(value) == value else -math.inf

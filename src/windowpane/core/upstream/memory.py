@@ -7,7 +7,8 @@ width by `fixed_rows.FixedRows`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from windowpane.core.kernels.paging import (
     places,
     take_cells,
 )
-from windowpane.values.errors import OutOfMemory
+from windowpane.values.errors import OutOfMemory, WindowpaneError
 
 _WORD = 8
 
@@ -49,6 +50,17 @@ class Usage:
     def page_effective(self) -> float:
         """The share of whole pages that is in use: stricter, as it counts empty places of pages in use."""
         return self.used / (self.pages * self.page_tuples) if self.pages else 1.0
+
+
+@contextmanager
+def set_aside(memory: str | int) -> Iterator[None]:
+    """Where memory of this size, as a user gave it, is set aside: name it if there is not so much."""
+    try:
+        yield
+    except WindowpaneError:
+        raise
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise OutOfMemory(f"memory={memory!r} cannot be set aside here: {error}. Give less.") from error
 
 
 class PagePool:

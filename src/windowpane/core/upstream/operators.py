@@ -16,7 +16,7 @@ import numpy as np
 from windowpane.core.arrays import Bools, Ints, Tuples, concat_tuples, no_tuples
 from windowpane.values.errors import BadQuery
 
-_NEVER = np.iinfo(np.int64).min
+_NEVER, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def check_grouping(key: Sequence[str], group_by: Sequence[str]) -> None:
@@ -78,7 +78,8 @@ class Join:
 
     A tuple stays in the window until a tuple of its key is younger by `size`. The newest match is delivered:
     the pair whose younger tuple is the youngest, then the one whose older tuple is. One that is older than
-    the last that was delivered of its key is dropped, as results update those before them.
+    the last that was delivered of its key is dropped, as results update those before them. A `size` may be
+    any number above 0, also one that is larger than times lie apart.
     """
 
     __slots__ = ("_kept", "_newest", "_predicate", "_sent", "size")
@@ -131,7 +132,7 @@ class Join:
         return found if bool(newer.all()) else Matches(found.left.take(newer), found.right.take(newer))
 
     def _alive(self, side: Tuples) -> Bools:
-        alive: Bools = side.time > self._newest[side.key] - self.size
+        alive: Bools = side.time > _moved(self._newest[side.key], -self.size)
         return alive
 
     def _candidates(self, left: Tuples, right: Tuples, all_right: Tuples) -> tuple[Ints, Ints]:
@@ -148,8 +149,8 @@ class Join:
         can be the newest match, and all pairs would need the square of the memory.
         """
         order = _of_keys(others, new.key)
-        low = _first_at(others, order, new.key, new.time - self.size + 1)
-        high = _first_at(others, order, new.key, new.time + self.size)
+        low = _first_at(others, order, new.key, _moved(new.time, 1 - self.size))
+        high = _first_at(others, order, new.key, np.minimum(_moved(new.time, self.size - 1), _LAST - 1) + 1)
         if self._predicate is None:
             low = np.maximum(low, high - 1)
         count = high - low
@@ -199,6 +200,15 @@ def _first_at(side: Tuples, order: Ints, key: Ints, time: Ints) -> Ints:
     place = np.empty(n + len(key), np.int64)
     place[ranked] = before
     return place[n:]
+
+
+def _moved(time: Ints, by: int) -> Ints:
+    """Times and a number of any size, as far as int64 goes: they must not wrap around."""
+    end = _LAST if by > 0 else _NEVER
+    if abs(by) > _LAST:
+        return np.full_like(time, end)
+    inside: Ints = np.minimum(time, end - by) if by > 0 else np.maximum(time, end - by)
+    return inside + by
 
 
 def _widened(by_key: Ints, key: Ints) -> Ints:

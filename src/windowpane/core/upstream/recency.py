@@ -54,19 +54,27 @@ class Recency:
         """For pickle: the clock of another process counts from somewhere else, so time goes on from here."""
         return None, {name: getattr(self, name) for name in self.__slots__} | {"_told": None}
 
-    def saw(self, ids: Ints, count: int, now: float) -> None:
-        """Tuples of these keys came; ids are below `count`."""
+    def tick(self, now: float) -> None:
+        """Tuples come now, of whatever keys."""
         pause = 0.0 if self._told is None else max(now - self._told, 0.0)
         self._now += min(pause, 0.5 * self._forget)
         self._told = now
+
+    def saw(self, ids: Ints, count: int, now: float) -> None:
+        """Tuples of these keys came; ids are below `count`."""
+        self.tick(now)
         if count > len(self._seen):
             self._seen = np.concatenate([self._seen, np.full(2 * count - len(self._seen), self._now)])
         self._seen[ids] = self._now
 
-    def gone(self, idle: Bools) -> Bools | None:
-        """Which of the keys that are idle had no tuple for `forget` seconds; None where few have not."""
+    def gone(self, idle: Bools, *, few: bool = False) -> Bools | None:
+        """Which of the keys that are idle had no tuple for `forget` seconds.
+
+        None where none is, or too few for the others to be worth a new number unless `few` are wanted too.
+        """
         found: Bools = idle & (self._seen[: len(idle)] < self._now - self._forget)
-        return found if self._looks.pays(found, self._now) else None
+        pays = self._looks.pays(found, self._now)
+        return found if pays or (few and found.any()) else None
 
     def due(self, count: int) -> bool:
         """Whether it is time to look for keys to forget."""

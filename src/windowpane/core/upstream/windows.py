@@ -79,16 +79,8 @@ class WindowQueue:
     """
 
     __slots__ = (
-        "_bound",
-        "_buffers",
-        "_count",
-        "_forgotten",
-        "_machine",
-        "late",
-        "policy",
-        "taken",
-        "window",
-    )
+        "_bound", "_buffers", "_count", "_forgotten", "_machine", "late", "policy", "taken", "window",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -136,6 +128,11 @@ class WindowQueue:
         return self._buffers.usage
 
     @property
+    def keys(self) -> int:
+        """How many keys are known."""
+        return self._count
+
+    @property
     def most_held(self) -> int:
         """The most tuples that any key ever had here."""
         return int(self._machine.counts[steps.MOST_HELD])
@@ -158,12 +155,14 @@ class WindowQueue:
         late = np.zeros(len(keys), np.bool_)
         if not len(keys):
             return late
+        known = self._count
         self.grow(int(keys.max()) + 1)
         rows = np.array(rows, np.int64, order="C")
         taken = runs.enqueue_many(self._machine, keys, rows, times, late)
         self.taken += taken
         self.late += int(np.count_nonzero(late))
         if taken < len(keys):
+            self._count = max(known, int(keys[:taken].max(initial=-1)) + 1)  # not those of which nothing came
             raise self._buffers.full(taken, len(keys))
         return late
 

@@ -1,0 +1,126 @@
+"""Columns of a schema from tables and from Python's values, in which no value becomes another.
+
+Arrow takes 1.7 for an int64 and a time for a date, without what does not fit: as keys two would be one, as
+values they would be wrong. Tables are cast, which refuses most of that; values of tuples must pass the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.columns import flat, is_text
+from windowpane.core.key_types import fitted
+from windowpane.values.errors import WindowpaneError, WrongType, wrong_type
+
+_INTEGERS = frozenset({int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64})
+_FLOATS = frozenset({float, np.float16, np.float32, np.float64})
+_REFUSALS = (pa.ArrowException, WindowpaneError, TypeError, ValueError, OverflowError)
+
+
+def cast_column(field: pa.Field, column: Any) -> Any:
+    """A column of a table in the type of the schema; refused where a value would become another.
+
+    Floats become narrower ones: they are rounded in any case.
+    """
+    if column.type == field.type:
+        return column
+    try:
+        made = column.cast(field.type)
+        # Arrow drops the time of a day, or the day of a time, without a word.
+        same = not _parts_times(column.type, field.type) or made.cast(column.type).equals(column)
+    except pa.ArrowException as error:
+        remedy = f"Cast the column first, or give another schema ({error})."
+        raise wrong_type(field.name, column.type, str(field.type), remedy) from error
+    if not same:
+        remedy = "Cast the column first, or give another schema (values would not stay what they are)."
+        raise wrong_type(field.name, column.type, str(field.type), remedy)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class ListedColumn:
+    """A column of a schema that is made of Python's values."""
+
+    field: pa.Field
+    kind: pa.DataType
+    key: pa.DataType | None
+    """The type in which keys are kept, where the column is of the key."""
+    exact: frozenset[type]
+    """Types of Python whose values Arrow takes for what they are, or refuses."""
+
+    @classmethod
+    def of(cls, field: pa.Field, key: pa.DataType | None) -> ListedColumn:
+        """The column of this field."""
+        return cls(field, field.type, key, _exact(field.type, is_key=key is not None) | {NoneType})
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        """The values; refused where one would become another."""
+        try:
+            return self._converted(values)
+        except _REFUSALS as error:
+            own = isinstance(error, WindowpaneError)  # which speaks of tables
+            why = "it would not stay what it is" if own else str(error).rstrip(".")
+            raise WrongType(
+                f"column {self.field.name!r} is {self.kind} by the schema, but a tuple has something else "
+                f"there, {self._odd(values)}: {why}. Put such values, or give another schema."
+            ) from error
+
+    def _converted(self, values: Sequence[Any]) -> pa.Array:
+        made = pa.array(values, self.kind)
+        if not self.exact.issuperset(map(type, values)):
+            found = pa.array(values)
+            if self.key is not None:
+                fitted(self.field.name, flat(found), self.key)
+            cast_column(self.field, found)
+        return made
+
+    def _odd(self, values: Sequence[Any]) -> str:
+        """The first value that does not fit; their types where each does, but not one beside the other."""
+        for value in values:
+            try:
+                self._converted([value])
+            except _REFUSALS:
+                return repr(value)
+        return " and ".join(sorted({type(value).__name__ for value in values}))
+
+
+def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _exact(kind.value_type, is_key=is_key)
+    found: frozenset[type] = frozenset()
+    if types.is_integer(kind):
+        found = _INTEGERS
+    elif types.is_floating(kind) and (types.is_float64(kind) or not is_key):
+        found = _INTEGERS | _FLOATS
+    elif types.is_boolean(kind):
+        found = frozenset({bool, np.bool_})
+    elif types.is_decimal(kind):
+        found = frozenset({Decimal, int})
+    elif is_text(kind):
+        found = frozenset({str, bytes})
+    elif types.is_date(kind):
+        found = frozenset({dt.date})
+    elif getattr(kind, "unit", "") in {"us", "ns"}:
+        found = frozenset({_class_of(kind)})
+    return found
+
+
+def _class_of(kind: pa.DataType) -> type:
+    """The class of the times of this type, of which Python has microseconds."""
+    if pa.types.is_timestamp(kind):
+        return dt.datetime
+    return dt.timedelta if pa.types.is_duration(kind) else dt.time
+
+
+def _parts_times(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether only a part of a moment is wanted: its day, or its time of day."""
+    return bool(pa.types.is_timestamp(found) and (pa.types.is_date(wanted) or pa.types.is_time(wanted)))
