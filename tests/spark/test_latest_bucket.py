@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -300,6 +301,20 @@ def test_idle_keys_are_forgotten_once_no_older_row_is_promised_to_come(policy):
         assert (rows, notes.outdated) == ([], 1)
     rows, _ = step(keyed(9_000, 9_001, 6_001), 6_001)
     assert [row["k"] for row in rows] == ["9000"]
+
+
+@pytest.mark.parametrize("pause", [0.0, _FORGET + 1.0])
+def test_a_last_update_within_the_promise_is_served_where_idle_keys_are_forgotten(pause, monkeypatch):
+    clock = Hours()
+    monkeypatch.setattr("windowpane.spark.latest.time", SimpleNamespace(time=clock))
+    pump = Pump(spec(), delay=100, max_ahead=None, buckets=1, tasks=1)
+    pump.buckets[0].queues[0].ticks = clock
+    pump.push(table((900, "j", 1), (1000, "k", 1)))  # now 900 is promised
+    clock.now += pause
+    # The last row moves the bound far beyond the others, which came with it and keep to the one before.
+    pump.push(table((950, "j", 2), (960, "new", 1), (5000, "z", 1)))
+    assert pump.newest() == {"j": 2, "k": 1, "new": 1, "z": 1}
+    assert pump.counts["outdated"] == 0
 
 
 @pytest.mark.parametrize("policy", ["freshest", "in_place"])

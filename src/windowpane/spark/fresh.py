@@ -71,7 +71,8 @@ class Fresh:
     ) -> tuple[dict[str, list[pa.Table]], Notes]:
         """Take rows in, and call the function while there is budget (`drain`: until none waits).
 
-        Rows with times from `limit` on are too far ahead; none is promised to come below `bound`.
+        Rows with times from `limit` on are too far ahead; none, of these either, is promised to come below
+        `bound`.
         """
         notes = Notes()
         clock = rising(max(clock(), last_told(self.queue)), self.ticks)

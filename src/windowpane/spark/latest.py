@@ -146,6 +146,8 @@ class LatestBucket:
         drain = end or seen.bound == ALWAYS
         if seen.bound == ALWAYS:  # rows that come later are served too, so this says nothing of their times
             seen.bound = None
+        # Keys are forgotten by what was promised before: these rows need not keep to a bound that they move.
+        promised = self.progress.bound - self._lateness
         limit = self.progress.take(seen)
         tables: dict[str, list[pa.Table]] = {}
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
@@ -153,9 +155,7 @@ class LatestBucket:
         ahead = 0  # of the rows that were sent, to each queue the same
         for i, queue in enumerate(self.queues):
             rows = received.payloads.get(i, [])
-            some, own = queue.step(
-                rows, time.time, drain=drain, limit=limit, bound=self.progress.bound - self._lateness
-            )
+            some, own = queue.step(rows, time.time, drain=drain, limit=limit, bound=promised)
             tables |= some
             ahead = own.too_far_ahead
             stalest += own.stalest
