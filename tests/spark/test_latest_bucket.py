@@ -303,6 +303,39 @@ def test_idle_keys_are_forgotten_once_no_older_row_is_promised_to_come(policy):
     assert [row["k"] for row in rows] == ["9000"]
 
 
+@pytest.mark.parametrize("policy", ["freshest", "in_place", "fifo", "linecutting", "switch", "append"])
+def test_what_waits_stays_where_rows_were_shed_before_the_restart_and_keys_without_are_stale(
+    policy, monkeypatch
+):
+    clock = Hours()
+    monkeypatch.setattr("windowpane.spark.latest.time", SimpleNamespace(time=clock))
+
+    def slow(frame):
+        clock.now += 0.5 * len(frame)
+        return echo(frame)
+
+    pump = Pump(spec("shed", budget=1.0, function=slow), buckets=1)
+    for i in range(6):
+        pump.buckets[0].queues[0].ticks = clock
+        clock.now += 1.0
+        pump.push(table(*[(50 * i + j, f"key {j % 40}", 50 * i + j) for j in range(50)]))
+    shed = pump.buckets[0].queues[0]
+    waits, delivered = set(shed.held["k"].to_pylist()), pump.newest()
+    assert len(waits) > 3
+    assert len(waits) < 40
+    pump.found.clear()
+    pump.reopen(spec(policy, budget=1e-9, function=slow))
+    fresh = pump.buckets[0].queues[0]
+    fresh.ticks = clock
+    pump.push()
+    stale = fresh.queue.views()["pending"] < np.inf
+    assert set(fresh.index.values(np.flatnonzero(~stale))[0].to_pylist()) <= set(pump.newest())
+    pump.push(bound=int(ALWAYS))
+    assert set(pump.newest()) == waits
+    assert all(value > delivered.get(key, -1) for key, value in pump.newest().items())
+    assert pump.total(*ENDS) == pump.counts["updates"] == 300
+
+
 @pytest.mark.parametrize("pause", [0.0, _FORGET + 1.0])
 def test_a_last_update_within_the_promise_is_served_where_idle_keys_are_forgotten(pause, monkeypatch):
     clock = Hours()

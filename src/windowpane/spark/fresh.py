@@ -154,10 +154,11 @@ class Fresh:
         else:
             at = np.argsort(time, kind="stable")
         before = len(queue)
-        self.newest[ids[at]] = np.maximum(self.newest[ids[at]], time[at])
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
-        queue.enqueue(ids[at], np.full(len(at), now), rows)
+        shed = queue.enqueue(ids[at], np.full(len(at), now), rows)
+        kept = at if shed is None else at[~np.isin(rows, shed)]  # nobody gets those that were shed
+        self.newest[ids[kept]] = np.maximum(self.newest[ids[kept]], time[kept])
         self.touched.note_keys(ids)
         self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
