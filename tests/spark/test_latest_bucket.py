@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
@@ -208,6 +209,39 @@ def test_queues_or_columns_in_another_order_are_another_plan():
     turned = wp.stream(schema=pa.schema(list(SCHEMA)[::-1]), time="t", keys="k").node
     with pytest.raises(BadState, match="columns"):
         LatestProgram(turned, (a, b), "").need_same(stored)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"time": "v"}, "time of the stream was t, is now v"),
+        ({"required": "v"}, r"required of the stream was absent, is now .*v"),
+        ({"lateness": 5}, "lateness of the stream was 0, is now 5"),
+        ({"max_ahead": 7}, "max_ahead of the stream was None, is now 7"),
+        ({"delay": 3}, "punctuation of the stream was .*0.*, is now .*3"),
+        ({"ties": "v"}, "ties of the stream was None, is now v"),
+    ],
+)
+def test_another_stream_is_refused_with_what_changed(changed, message):
+    then, now = (
+        wp.stream(schema=SCHEMA, keys="k", **{"time": "t", **options}).node for options in ({}, changed)
+    )
+    stored = json.loads(json.dumps(LatestProgram(then, (spec(),), "").identity()))
+    LatestProgram(then, (spec("append", budget=1.0),), "").need_same(stored)
+    with pytest.raises(BadState, match=rf"another stream: {message}.* Restart with the stream of then"):
+        LatestProgram(now, (spec(),), "").need_same(stored)
+    del stored["stream"]  # as states of before are, which go on
+    LatestProgram(now, (spec(),), "").need_same(stored)
+
+
+def test_another_condition_or_computed_column_is_refused():
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k")
+    stored = LatestProgram(stream.node, (spec(),), "").identity()
+    with pytest.raises(BadState, match=r"where of the stream was absent, is now .*v"):
+        LatestProgram(stream.where(pc.field("v") > 5).node, (spec(),), "").need_same(stored)
+    made = stream.select("t", "k", "m", v=pc.field("v") * 2).select("t", "k", "v", "m")
+    with pytest.raises(BadState, match=r"text of column 'v' of the stream was absent, is now .*v"):
+        LatestProgram(made.node, (spec(),), "").need_same(stored)
 
 
 def keyed(low, high, at):

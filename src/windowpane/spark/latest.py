@@ -25,6 +25,7 @@ from windowpane.core.beginning import far_apart
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.plan.fingerprint import changes_of_stream, fingerprint_of
 from windowpane.plan.nodes import Plan, Stream
 from windowpane.query import RUNTIMES, LatestQuery
 from windowpane.spark.bucket import unsent
@@ -179,21 +180,30 @@ class LatestProgram:
     sharing: str
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: the rows and the keys; function, policy and budget may change.
+        """What the state depends on: the stream and the keys; function, policy and budget may change.
 
         State is kept by the place of a queue and of a column, so that their order counts.
         """
         columns = [[name, str(kind)] for name, kind in self.stream.types]
-        return {"columns": columns, "queues": [[spec.name, list(spec.keys)] for spec in self.specs]}
+        queues = [[spec.name, list(spec.keys)] for spec in self.specs]
+        return {"columns": columns, "queues": queues, "stream": fingerprint_of(self.stream)}
 
     def need_same(self, stored: dict[str, Any]) -> None:
         """Fail with the difference unless the stored identity is this one."""
-        for what, now in self.identity().items():
-            if stored.get(what) != now:
+        known = self.identity()
+        for what in ("columns", "queues"):
+            if stored.get(what) != known[what]:
                 raise BadState(
-                    f"the state was written with {what} {stored.get(what)}, but now they are {now}. "
+                    f"the state was written with {what} {stored.get(what)}, but now they are {known[what]}. "
                     "Restart with those of then, or with a new checkpoint."
                 )
+        # A state of before has nothing of the stream but its columns.
+        changes = changes_of_stream(stored.get("stream", known["stream"]), known["stream"])
+        if changes:
+            raise BadState(
+                f"the state was written by queues over another stream: {'; '.join(changes)}. "
+                "Restart with the stream of then, or with a new checkpoint."
+            )
 
     def bucket(self) -> LatestBucket:
         """A bucket that has seen nothing."""
