@@ -1,5 +1,6 @@
 """Update queues through tasks and buckets without Spark: every row counted, absurd times, restarts."""
 
+import itertools
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -242,6 +243,49 @@ def test_another_condition_or_computed_column_is_refused():
     made = stream.select("t", "k", "m", v=pc.field("v") * 2).select("t", "k", "v", "m")
     with pytest.raises(BadState, match=r"text of column 'v' of the stream was absent, is now .*v"):
         LatestProgram(made.node, (spec(),), "").need_same(stored)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("policy", ["freshest", "fifo", "append", "switch"])
+def test_of_equal_times_the_greatest_ties_are_newest_whatever_came_first(policy, restart):
+    # `v` orders rows of equal time: 9 is the newest of a, in any task, micro-batch and order.
+    for values in itertools.permutations([7, 8, 9]):
+        pump = Pump(replace(spec(policy), ties="v"), ties="v", tasks=2, restart=restart)
+        pump.push(table(*[(1, "a", value) for value in values], (1, "b", 1), (1, "b", None)))
+        assert pump.newest() == {"a": 9, "b": 1}
+        pump.push(table((1, "a", 8), (2, "b", None)))
+        if policy in ("freshest", "fifo"):  # the others serve older rows too
+            assert pump.counts["outdated"] == 1
+            assert pump.newest() == {"a": 9, "b": None}
+        pump.push(table((1, "a", 10), (1, "a", 9)))
+        assert pump.newest()["a"] == 10
+        assert pump.total(*ENDS) == pump.counts["updates"] == 9
+
+
+def test_a_state_from_before_the_ties_counted_goes_on_with_them():
+    pump = Pump(spec(), buckets=1, ties="v")
+    pump.push(table((1, "a", 9)))
+    pump.reopen(replace(spec(), ties="v"))
+    pump.push(table((1, "a", 5), (1, "b", 1)))
+    pump.push(table((1, "a", 4), (0, "b", 7)))
+    assert pump.newest() == {"a": 5, "b": 1}
+
+
+def test_without_ties_the_row_that_comes_last_is_the_newest_of_equal_times():
+    pump = Pump(spec(), tasks=1)
+    pump.push(table((1, "a", 2), (1, "a", 1)))
+    assert pump.newest() == {"a": 1}
+    pump.push(table((1, "a", 0)))
+    assert pump.newest() == {"a": 0}
+
+
+def test_a_policy_that_keeps_the_newest_takes_over_by_the_ties_too():
+    pump = Pump(replace(spec("append", budget=1e-9), ties="v"), ties="v", buckets=1)
+    pump.push(table((0, "first", 0), (1, "a", 9), (1, "a", 7), (1, "b", 1)))
+    pump.reopen(replace(spec(budget=1e-9), ties="v"))
+    pump.push(table((1, "a", 8)), bound=int(ALWAYS))
+    assert pump.newest() == {"first": 0, "a": 9, "b": 1}
+    assert pump.total(*ENDS) == pump.counts["updates"] == 5
 
 
 def keyed(low, high, at):

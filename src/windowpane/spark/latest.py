@@ -97,7 +97,7 @@ class LatestPacker:
         columns = [rows.column(name) for name in spec.keys]
         ids = KeyIndex(spec.keys, [column.type for column in columns]).encode(columns, rows.num_rows)
         groups = ids if len(ids) == 0 else ids * np.int64(len(ids)) + _runs(when, self.stream.max_ahead)
-        at = last_of_key(groups, when)
+        at = last_of_key(groups, *spec.order(rows, when))
         counts = np.unique(groups, return_counts=True)[1]
         newest = rows.take(pa.array(at)).append_column(STANDS_FOR, pa.array(counts, pa.int64()))
         return newest, when[at]
@@ -266,7 +266,8 @@ def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
         schema = schema_of(session.createDataFrame([], schema))
     node = query.stream.node
     budget = query.budget / 1_000_000 * share
-    return QueueSpec(query.name, query.keys, node.time, query.policy, budget, query.function, schema)
+    function = query.function
+    return QueueSpec(query.name, query.keys, node.time, query.policy, budget, function, schema, node.ties)
 
 
 def one_latest(query: LatestQuery, what: str, **options: Any) -> DataFrame:

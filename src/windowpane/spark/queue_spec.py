@@ -12,8 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import Floats, Ints
+from windowpane.core.columns import read_ties
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.staleness import Staleness
+from windowpane.spark.newest import Order
 from windowpane.values.freshness import SWITCH, Policy
 
 Function = Callable[[pd.DataFrame], pd.DataFrame]
@@ -31,7 +33,8 @@ TOLD = 10_000
 class QueueSpec:
     """An update queue with the function behind it; `budget`: its seconds in one bucket and micro-batch.
 
-    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key.
+    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key. `ties` is
+    the column that orders rows of equal time.
     """
 
     name: str
@@ -41,11 +44,16 @@ class QueueSpec:
     budget: float
     function: Function
     schema: pa.Schema
+    ties: str | None = None
 
     @property
     def keeps_all(self) -> bool:
         """Whether tasks must send every row, not only the newest of each key."""
         return self.policy == SWITCH or Policy(self.policy).keeps_all
+
+    def order(self, rows: pa.Table | pa.RecordBatch, time: Ints) -> Order:
+        """What tells the newer of two rows that have these times."""
+        return (time,) if self.ties is None else (time, read_ties(rows.column(self.ties), self.ties))
 
 
 @dataclass
