@@ -12,7 +12,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
@@ -27,10 +26,10 @@ from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.recency import Looks
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
+from windowpane.spark.fresh_frames import frame_of, table_of
 from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
 from windowpane.spark.newest import Newest
 from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_table, stalest_keys
-from windowpane.values.errors import WrongType
 from windowpane.values.freshness import SWITCH, Policy
 
 _GUESS, _SHORTEST = 0.001, 1e-9
@@ -214,17 +213,8 @@ class Fresh:
     def _call(self, rows: Ints) -> pa.Table:
         assert self.held is not None
         at = np.searchsorted(self.numbers, rows)
-        given = self.held.take(pa.array(at)).to_pandas()
-        made = self.spec.function(given)
-        if not isinstance(made, pd.DataFrame):
-            found = type(made).__name__
-            raise WrongType(f"the function of {self.spec.name!r} gave a {found}. Return a DataFrame.")
-        missing = [name for name in self.spec.schema.names if name not in made.columns]
-        if missing:
-            raise WrongType(f"the function of {self.spec.name!r} gave no column {missing[0]!r}.")
-        return pa.Table.from_pandas(
-            made[self.spec.schema.names], schema=self.spec.schema, preserve_index=False
-        )
+        given = frame_of(self.spec, self.held.take(pa.array(at)))
+        return table_of(self.spec, self.spec.function(given))
 
     def _drop_gone(self, queue: AnyQueue) -> None:
         """Forget rows that were served or overwritten."""

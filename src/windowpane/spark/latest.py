@@ -266,8 +266,18 @@ def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
         schema = schema_of(session.createDataFrame([], schema))
     node = query.stream.node
     budget = query.budget / 1_000_000 * share
-    function = query.function
-    return QueueSpec(query.name, query.keys, node.time, query.policy, budget, function, schema, node.ties)
+    return QueueSpec(
+        query.name,
+        query.keys,
+        node.time,
+        query.policy,
+        budget,
+        query.function,
+        schema,
+        node.ties,
+        node.required,
+        str(session.conf.get("spark.sql.session.timeZone")),
+    )
 
 
 def one_latest(query: LatestQuery, what: str, **options: Any) -> DataFrame:

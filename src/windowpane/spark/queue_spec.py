@@ -34,7 +34,7 @@ class QueueSpec:
     """An update queue with the function behind it; `budget`: its seconds in one bucket and micro-batch.
 
     The policy SWITCH keeps every row while the function keeps up, and else the newest of each key. `ties` is
-    the column that orders rows of equal time.
+    the column that orders rows of equal time; `required` ones have no nulls; `zone` is the session's.
     """
 
     name: str
@@ -45,6 +45,8 @@ class QueueSpec:
     function: Function
     schema: pa.Schema
     ties: str | None = None
+    required: tuple[str, ...] = ()
+    zone: str = "UTC"
 
     @property
     def keeps_all(self) -> bool:
