@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkAttributeError
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 import windowpane as wp
 from windowpane.spark import counts_of, finish, latest, stalest_of
-from windowpane.spark.latest import parallel_tasks
+from windowpane.spark.budget import buckets_together, parallel_tasks
+from windowpane.spark.run import bucket_labels
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 KEYS, FILES, ROWS = 60, 3, 240
@@ -188,4 +190,16 @@ def test_the_budget_is_that_of_the_micro_batch(spark, tmp_path, monkeypatch):
     wp.to_spark(queues[0], buckets=2)
     wp.to_spark(queues[0], buckets=200)
     wp.to_spark(*queues, buckets=3)
-    assert given == [0.8, 0.008, 0.2, 0.2]
+    # Three buckets fall into one of the two shuffle partitions, so that one task has them all.
+    assert buckets_together(spark, bucket_labels(spark, 3), 2) == (3,)
+    assert given == [0.8, 0.008, 0.8 / 6, 0.8 / 6]
+
+
+def test_buckets_that_fall_into_one_shuffle_partition_are_found(spark):
+    for partitions in (2, 3, 7):
+        for count in (2, 5, 7):
+            labels = bucket_labels(spark, count)
+            frame = spark.createDataFrame([(label,) for label in labels], "bucket int")
+            placed = frame.repartition(partitions, "bucket").select(F.spark_partition_id().alias("at"))
+            met = placed.groupBy("at").count().orderBy("at").collect()
+            assert buckets_together(spark, labels, partitions) == tuple(row["count"] for row in met)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
+from windowpane.core.kernels.update_queue import PAUSE
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader
 from windowpane.core.snapshot import read_keys
@@ -24,12 +25,13 @@ from windowpane.core.upstream.change import changed, wanted
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.recency import Looks
+from windowpane.query import NUMBER, STANDS_FOR
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
 from windowpane.spark.fresh_frames import frame_of, table_of
-from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
+from windowpane.spark.fresh_store import PIECE, Pieces, Touched
 from windowpane.spark.newest import Newest
-from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_table, stalest_keys
+from windowpane.spark.queue_spec import Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.values.freshness import SWITCH, Policy
 
 _GUESS, _SHORTEST = 0.001, 1e-9
@@ -95,7 +97,11 @@ class Fresh:
         """The queue, with the policy that is wanted now."""
         if self.queue is None:
             policy = Policy.APPEND if self.spec.policy == SWITCH else Policy(self.spec.policy)
-            return queue_of(policy, cost=_GUESS, began=now)
+            queue = queue_of(policy, cost=_GUESS, began=now)
+            # Else rows of the first micro-batches would be shed that there is time for until the next ones.
+            totals = queue.views()["totals"]
+            totals[PAUSE] = max(totals[PAUSE], self.spec.pause)
+            return queue
         return self._adapted(self.queue)
 
     def _adapted(self, queue: AnyQueue) -> AnyQueue:

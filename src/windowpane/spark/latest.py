@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.core.arrays import ALWAYS, Ints
 from windowpane.core.beginning import far_apart
@@ -27,9 +25,11 @@ from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.plan.fingerprint import changes_of_stream, fingerprint_of
 from windowpane.plan.nodes import Plan, Stream
-from windowpane.query import RUNTIMES, LatestQuery
+from windowpane.query import RUNTIMES, STANDS_FOR, LatestQuery
 from windowpane.spark.bucket import unsent
+from windowpane.spark.budget import buckets_together, parallel_tasks, share_of
 from windowpane.spark.control import by_clock, by_hand
+from windowpane.spark.declared import declared
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
 from windowpane.spark.fresh import Fresh
 from windowpane.spark.outputs import STALEST, Outputs, observed, output, stalest_column, tagged_ddl
@@ -37,14 +37,15 @@ from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
-from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
+from windowpane.spark.queue_spec import MOST_STALE, Notes, QueueSpec, staleness_schema
 from windowpane.spark.received import Received
-from windowpane.spark.run import bucket_labels, by_place, named, schema_of
+from windowpane.spark.run import bucket_labels, by_place, named, need_buckets
 from windowpane.spark.schemas import spark_schema
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.stored import QUEUES
 from windowpane.spark.worker import settled
-from windowpane.values.errors import BadState
+from windowpane.values.errors import BadQuery, BadState
+from windowpane.values.freshness import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -216,11 +217,16 @@ def latest_to_spark(
     """Queues over one stream as one tagged frame; each has an output of its name and one of its staleness."""
     stream, frame = queries[0].stream.node, queries[0].stream.source.foreign
     session = frame.sparkSession
+    need_buckets(buckets)
+    if control is not None and not frame.isStreaming:
+        raise BadQuery("control= reaches a running stream, but this frame is static. Leave it out.")
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     labels = bucket_labels(session, buckets or partitions)
-    tasks = min(parallel_tasks(session), partitions)
-    share = share_of(1.0, buckets=len(labels), tasks=tasks, queues=len(queries))
+    together, tasks = buckets_together(session, labels, partitions), parallel_tasks(session)
+    share = share_of(1.0, together=together, tasks=tasks, queues=len(queries))
     specs = tuple(_spec(session, query, share) for query in queries)
+    if not frame.isStreaming:  # all is served, so that nobody falls behind
+        specs = tuple(replace(spec, policy=Policy.APPEND) if spec.keeps_all else spec for spec in specs)
     rows = by_place(frame.select(*named(frame, stream.columns)))
     packed = rows.mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
@@ -242,7 +248,7 @@ def latest_to_spark(
 
 
 def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
-    """The batch job: every key's newest row is served."""
+    """The batch job: every key's newest row is served, or all rows of a policy that keeps them."""
 
     def run(frame: Any) -> Any:
         received = Received().add(frame["part"], frame["payload"])
@@ -251,32 +257,21 @@ def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
     return run
 
 
-def parallel_tasks(session: SparkSession) -> int:
-    """How many tasks run at once, as Spark counts its cores now."""
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except PySparkException:  # there is no context over Spark Connect; a range has as many partitions
-        places = session.range(1 << 16).select(F.spark_partition_id().alias("place"))
-        return int(places.agg(F.max("place").alias("last")).collect()[0]["last"]) + 1
-
-
 def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
-    schema = query.schema
-    if isinstance(schema, str):
-        schema = schema_of(session.createDataFrame([], schema))
     node = query.stream.node
-    budget = query.budget / 1_000_000 * share
+    budget = query.budget / 1_000_000
     return QueueSpec(
         query.name,
         query.keys,
         node.time,
         query.policy,
-        budget,
+        budget * share,
         query.function,
-        schema,
+        declared(session, query.schema),
         node.ties,
         node.required,
         str(session.conf.get("spark.sql.session.timeZone")),
+        pause=budget,
     )
 
 

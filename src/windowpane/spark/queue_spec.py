@@ -15,13 +15,11 @@ from windowpane.core.arrays import Floats, Ints
 from windowpane.core.columns import read_ties
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.staleness import Staleness
+from windowpane.query import STALENESS
 from windowpane.spark.newest import Order
 from windowpane.values.freshness import SWITCH, Policy
 
 Function = Callable[[pd.DataFrame], pd.DataFrame]
-STANDS_FOR = "windowpane rows"
-"""A column of what tasks send: how many rows of its key a row stands for."""
-
 MOST_STALE, _DIGITS, _LETTERS = 10, 16, 100
 """Keys that are told of in the progress of a query, digits of their microseconds, letters of their values."""
 
@@ -35,6 +33,7 @@ class QueueSpec:
 
     The policy SWITCH keeps every row while the function keeps up, and else the newest of each key. `ties` is
     the column that orders rows of equal time; `required` ones have no nulls; `zone` is the session's.
+    `pause`: about how many seconds pass between two micro-batches, before that is known.
     """
 
     name: str
@@ -47,6 +46,7 @@ class QueueSpec:
     ties: str | None = None
     required: tuple[str, ...] = ()
     zone: str = "UTC"
+    pause: float = 0.0
 
     @property
     def keeps_all(self) -> bool:
@@ -86,8 +86,7 @@ class Notes:
 def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
     """The columns of the staleness of keys: averages in seconds since the bucket's queue began, and now."""
     keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
-    numbers = ("queue_staleness", "application_staleness", "stale_for")
-    return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in numbers)])
+    return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in STALENESS)])
 
 
 def staleness_table(
@@ -121,11 +120,3 @@ def _told(queue: str, key: dict[str, Any], seconds: float) -> str:
     short = {name: value[:_LETTERS] if isinstance(value, str) else value for name, value in key.items()}
     told = json.dumps({"queue": queue, "key": short, "seconds": seconds}, default=lambda v: str(v)[:_LETTERS])
     return f"{int(seconds * 1e6):0{_DIGITS}} {told}"
-
-
-def share_of(budget: float, *, buckets: int, tasks: int, queues: int) -> float:
-    """The seconds that a queue has in one bucket, of a budget for the whole micro-batch.
-
-    Buckets run in waves, as many at once as there are tasks, and a bucket's queues one after the other.
-    """
-    return budget / (-(-buckets // max(tasks, 1)) * queues)
