@@ -53,6 +53,15 @@ def test_a_column_has_one_dtype_with_nulls_and_without():
     assert {name: str(kind) for name, kind in none.dtypes.items()} == kinds | {"r": "int64", "s": "object"}
 
 
+def test_a_function_may_change_what_it_is_given():
+    rows = table((1, 1.0, 1, 1, True, 1.0, 1, "a"), (2, 2.0, 2, 2, False, 2.0, 2, "b"))
+    frame = frame_of(spec(), rows)
+    for name in frame.columns:
+        frame.loc[0, name] = frame.loc[1, name]
+    assert table_of(spec(), frame).to_pylist() == [rows.to_pylist()[1]] * 2
+    assert rows["x"].to_pylist() == [1.0, 2.0]
+
+
 def test_a_null_key_and_a_key_that_is_no_number_stay_two():
     frame = frame_of(spec(), table(*((1, k, 1, 1, True, 1.0, 1, "a") for k in (None, math.nan, 1.0))))
     keys = table_of(spec(), frame)["k"].to_pylist()

@@ -23,8 +23,8 @@ _EXACT_KEY = {**_EXACT, pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float6
 
 
 def frame_of(spec: QueueSpec, rows: pa.Table) -> pd.DataFrame:
-    """The rows for the function; a column has the same dtype in every call, whatever values come."""
-    return pd.DataFrame({name: _series(spec, name, rows[name]) for name in rows.column_names}, copy=False)
+    """The rows for the function, which may change them; dtypes are the same in every call, whatever comes."""
+    return pd.DataFrame({name: _series(spec, name, rows[name]) for name in rows.column_names})
 
 
 def _series(spec: QueueSpec, name: str, column: pa.ChunkedArray) -> pd.Series:
