@@ -13,10 +13,11 @@ import windowpane as wp
 from windowpane.core.lane_blocks import Blocks
 from windowpane.errors import BadQuery, WrongType
 from windowpane.spark.bucket import Received
+from windowpane.spark.budget import share_of
 from windowpane.spark.envelope import write_batch
 from windowpane.spark.fresh import Fresh
 from windowpane.spark.latest import LatestBucket, LatestPacker
-from windowpane.spark.queue_spec import QueueSpec, share_of
+from windowpane.spark.queue_spec import QueueSpec
 
 TYPES = (("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()))
 ANSWER = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
@@ -265,11 +266,25 @@ def test_tasks_send_the_newest_row_of_each_key_only():
     assert dict(counts) == {"updates": 2000, "served": 1020, "lost": 980}
 
 
-def test_the_budget_of_a_micro_batch_is_shared_over_waves_of_buckets_and_over_queues():
-    assert share_of(0.8, buckets=2, tasks=2, queues=1) == 0.8
-    assert share_of(0.8, buckets=200, tasks=2, queues=1) == 0.008
-    assert share_of(0.8, buckets=5, tasks=2, queues=1) == 0.8 / 3  # the third wave is of one bucket
-    assert share_of(0.8, buckets=4, tasks=16, queues=2) == 0.4
+def test_the_budget_of_a_micro_batch_is_shared_over_buckets_that_run_one_after_the_other_and_over_queues():
+    assert share_of(0.8, together=[1, 1], tasks=2, queues=1) == 0.8
+    assert share_of(0.8, together=[1] * 200, tasks=2, queues=1) == 0.008
+    assert share_of(0.8, together=[1] * 5, tasks=2, queues=1) == 0.8 / 3  # the third wave is of one bucket
+    assert share_of(0.8, together=[1] * 4, tasks=16, queues=2) == 0.4
+    # Buckets that fell into one shuffle partition run one after the other, whoever is idle.
+    assert share_of(0.8, together=[1, 2], tasks=2, queues=1) == 0.4
+    assert share_of(0.8, together=[3], tasks=8, queues=1) == 0.8 / 3
+    assert share_of(0.8, together=[1, 1, 3], tasks=2, queues=1) == 0.2
+
+
+def test_a_queue_that_sheds_loses_nothing_while_there_is_time_for_all():
+    clock = Clock()
+    fresh = fresh_of("shed", clock, budget=0.450)  # of 900 ms, as of two buckets one after the other
+    object.__setattr__(fresh.spec, "pause", 0.9)
+    for i in range(60):  # 50 rows of 1 ms in each second: a load of 0.05
+        clock.now = max(clock.now, 1000.0 + i)
+        _, notes = fresh.step([payload([(i, f"key {j}", j) for j in range(50)])], clock)
+        assert notes.lost == 0
 
 
 def test_what_cannot_be_is_an_error():

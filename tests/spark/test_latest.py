@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkAttributeError
+from pyspark.errors import PySparkAttributeError, StreamingQueryException
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 import windowpane as wp
 from windowpane.spark import counts_of, finish, latest, stalest_of
-from windowpane.spark.latest import parallel_tasks
+from windowpane.spark.budget import buckets_together, parallel_tasks
+from windowpane.spark.run import bucket_labels
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 KEYS, FILES, ROWS = 60, 3, 240
@@ -188,4 +190,39 @@ def test_the_budget_is_that_of_the_micro_batch(spark, tmp_path, monkeypatch):
     wp.to_spark(queues[0], buckets=2)
     wp.to_spark(queues[0], buckets=200)
     wp.to_spark(*queues, buckets=3)
-    assert given == [0.8, 0.008, 0.2, 0.2]
+    # Three buckets fall into one of the two shuffle partitions, so that one task has them all.
+    assert buckets_together(spark, bucket_labels(spark, 3), 2) == (3,)
+    assert given == [0.8, 0.008, 0.8 / 6, 0.8 / 6]
+
+
+def test_buckets_that_fall_into_one_shuffle_partition_are_found(spark):
+    for partitions in (2, 3, 7):
+        for count in (2, 5, 7):
+            labels = bucket_labels(spark, count)
+            frame = spark.createDataFrame([(label,) for label in labels], "bucket int")
+            placed = frame.repartition(partitions, "bucket").select(F.spark_partition_id().alias("at"))
+            met = placed.groupBy("at").count().orderBy("at").collect()
+            assert buckets_together(spark, labels, partitions) == tuple(row["count"] for row in met)
+
+
+def test_a_restart_with_another_time_column_is_refused_and_ties_count_on_spark(spark, tmp_path):
+    rows = [{"ts": 5, "other": 1, "key": "a", "number": n} for n in (7, 9, 8)]
+    kinds = pa.schema([(name, pa.int64()) for name in ("ts", "other")])
+    kinds = kinds.append(pa.field("key", pa.string())).append(pa.field("number", pa.int64()))
+    (tmp_path / "in").mkdir()
+
+    def delivered(file, time, **changed):
+        pq.write_table(pa.Table.from_pylist([row | changed for row in rows], kinds), tmp_path / "in" / file)
+        files = spark.readStream.schema(spark.read.parquet(str(tmp_path / "in")).schema)
+        stream = wp.stream(files.parquet(str(tmp_path / "in")), time=time, keys="key", ties="number")
+        found = []
+        frame = stream.latest().apply(lambda given: given[["key", "number"]], SCHEMA).to_spark()
+        writer = frame.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        run = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+        run.start().awaitTermination()
+        return [(row.key, row.number) for row in found]
+
+    assert delivered("0.parquet", "ts") == [("a", 9)]
+    with pytest.raises(StreamingQueryException, match="time of the stream was ts, is now other"):
+        delivered("1.parquet", "other", key="b")
+    assert ("b", 9) in delivered("2.parquet", "ts", key="c")  # what came then is not lost

@@ -1,10 +1,13 @@
 """Update queues through tasks and buckets without Spark: every row counted, absurd times, restarts."""
 
+import itertools
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
@@ -209,6 +212,82 @@ def test_queues_or_columns_in_another_order_are_another_plan():
         LatestProgram(turned, (a, b), "").need_same(stored)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"time": "v"}, "time of the stream was t, is now v"),
+        ({"required": "v"}, r"required of the stream was absent, is now .*v"),
+        ({"lateness": 5}, "lateness of the stream was 0, is now 5"),
+        ({"max_ahead": 7}, "max_ahead of the stream was None, is now 7"),
+        ({"delay": 3}, "punctuation of the stream was .*0.*, is now .*3"),
+        ({"ties": "v"}, "ties of the stream was None, is now v"),
+    ],
+)
+def test_another_stream_is_refused_with_what_changed(changed, message):
+    then, now = (
+        wp.stream(schema=SCHEMA, keys="k", **{"time": "t", **options}).node for options in ({}, changed)
+    )
+    stored = json.loads(json.dumps(LatestProgram(then, (spec(),), "").identity()))
+    LatestProgram(then, (spec("append", budget=1.0),), "").need_same(stored)
+    with pytest.raises(BadState, match=rf"another stream: {message}.* Restart with the stream of then"):
+        LatestProgram(now, (spec(),), "").need_same(stored)
+    del stored["stream"]  # as states of before are, which go on
+    LatestProgram(now, (spec(),), "").need_same(stored)
+
+
+def test_another_condition_or_computed_column_is_refused():
+    stream = wp.stream(schema=SCHEMA, time="t", keys="k")
+    stored = LatestProgram(stream.node, (spec(),), "").identity()
+    with pytest.raises(BadState, match=r"where of the stream was absent, is now .*v"):
+        LatestProgram(stream.where(pc.field("v") > 5).node, (spec(),), "").need_same(stored)
+    made = stream.select("t", "k", "m", v=pc.field("v") * 2).select("t", "k", "v", "m")
+    with pytest.raises(BadState, match=r"text of column 'v' of the stream was absent, is now .*v"):
+        LatestProgram(made.node, (spec(),), "").need_same(stored)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("policy", ["freshest", "fifo", "append", "switch"])
+def test_of_equal_times_the_greatest_ties_are_newest_whatever_came_first(policy, restart):
+    # `v` orders rows of equal time: 9 is the newest of a, in any task, micro-batch and order.
+    for values in itertools.permutations([7, 8, 9]):
+        pump = Pump(replace(spec(policy), ties="v"), ties="v", tasks=2, restart=restart)
+        pump.push(table(*[(1, "a", value) for value in values], (1, "b", 1), (1, "b", None)))
+        assert pump.newest() == {"a": 9, "b": 1}
+        pump.push(table((1, "a", 8), (2, "b", None)))
+        if policy in ("freshest", "fifo"):  # the others serve older rows too
+            assert pump.counts["outdated"] == 1
+            assert pump.newest() == {"a": 9, "b": None}
+        pump.push(table((1, "a", 10), (1, "a", 9)))
+        assert pump.newest()["a"] == 10
+        assert pump.total(*ENDS) == pump.counts["updates"] == 9
+
+
+def test_a_state_from_before_the_ties_counted_goes_on_with_them():
+    pump = Pump(spec(), buckets=1, ties="v")
+    pump.push(table((1, "a", 9)))
+    pump.reopen(replace(spec(), ties="v"))
+    pump.push(table((1, "a", 5), (1, "b", 1)))
+    pump.push(table((1, "a", 4), (0, "b", 7)))
+    assert pump.newest() == {"a": 5, "b": 1}
+
+
+def test_without_ties_the_row_that_comes_last_is_the_newest_of_equal_times():
+    pump = Pump(spec(), tasks=1)
+    pump.push(table((1, "a", 2), (1, "a", 1)))
+    assert pump.newest() == {"a": 1}
+    pump.push(table((1, "a", 0)))
+    assert pump.newest() == {"a": 0}
+
+
+def test_a_policy_that_keeps_the_newest_takes_over_by_the_ties_too():
+    pump = Pump(replace(spec("append", budget=1e-9), ties="v"), ties="v", buckets=1)
+    pump.push(table((0, "first", 0), (1, "a", 9), (1, "a", 7), (1, "b", 1)))
+    pump.reopen(replace(spec(budget=1e-9), ties="v"))
+    pump.push(table((1, "a", 8)), bound=int(ALWAYS))
+    assert pump.newest() == {"first": 0, "a": 9, "b": 1}
+    assert pump.total(*ENDS) == pump.counts["updates"] == 5
+
+
 def keyed(low, high, at):
     """A row for each key of a range."""
     n = high - low
@@ -300,6 +379,53 @@ def test_idle_keys_are_forgotten_once_no_older_row_is_promised_to_come(policy):
         assert (rows, notes.outdated) == ([], 1)
     rows, _ = step(keyed(9_000, 9_001, 6_001), 6_001)
     assert [row["k"] for row in rows] == ["9000"]
+
+
+@pytest.mark.parametrize("policy", ["freshest", "in_place", "fifo", "linecutting", "switch", "append"])
+def test_what_waits_stays_where_rows_were_shed_before_the_restart_and_keys_without_are_stale(
+    policy, monkeypatch
+):
+    clock = Hours()
+    monkeypatch.setattr("windowpane.spark.latest.time", SimpleNamespace(time=clock))
+
+    def slow(frame):
+        clock.now += 0.5 * len(frame)
+        return echo(frame)
+
+    pump = Pump(spec("shed", budget=1.0, function=slow), buckets=1)
+    for i in range(6):
+        pump.buckets[0].queues[0].ticks = clock
+        clock.now += 1.0
+        pump.push(table(*[(50 * i + j, f"key {j % 40}", 50 * i + j) for j in range(50)]))
+    shed = pump.buckets[0].queues[0]
+    waits, delivered = set(shed.held["k"].to_pylist()), pump.newest()
+    assert len(waits) > 3
+    assert len(waits) < 40
+    pump.found.clear()
+    pump.reopen(spec(policy, budget=1e-9, function=slow))
+    fresh = pump.buckets[0].queues[0]
+    fresh.ticks = clock
+    pump.push()
+    stale = fresh.queue.views()["pending"] < np.inf
+    assert set(fresh.index.values(np.flatnonzero(~stale))[0].to_pylist()) <= set(pump.newest())
+    pump.push(bound=int(ALWAYS))
+    assert set(pump.newest()) == waits
+    assert all(value > delivered.get(key, -1) for key, value in pump.newest().items())
+    assert pump.total(*ENDS) == pump.counts["updates"] == 300
+
+
+@pytest.mark.parametrize("pause", [0.0, _FORGET + 1.0])
+def test_a_last_update_within_the_promise_is_served_where_idle_keys_are_forgotten(pause, monkeypatch):
+    clock = Hours()
+    monkeypatch.setattr("windowpane.spark.latest.time", SimpleNamespace(time=clock))
+    pump = Pump(spec(), delay=100, max_ahead=None, buckets=1, tasks=1)
+    pump.buckets[0].queues[0].ticks = clock
+    pump.push(table((900, "j", 1), (1000, "k", 1)))  # now 900 is promised
+    clock.now += pause
+    # The last row moves the bound far beyond the others, which came with it and keep to the one before.
+    pump.push(table((950, "j", 2), (960, "new", 1), (5000, "z", 1)))
+    assert pump.newest() == {"j": 2, "k": 1, "new": 1, "z": 1}
+    assert pump.counts["outdated"] == 0
 
 
 @pytest.mark.parametrize("policy", ["freshest", "in_place"])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.core.arrays import Bools, Column, Floats, Ints, Values
+from windowpane.core.arrays import NEVER, Bools, Column, Floats, Ints, Values
 from windowpane.values.errors import BadQuery, Overflow, WrongType, wrong_type
 
 if TYPE_CHECKING:
@@ -153,6 +153,13 @@ def read_column(array: Array, name: str, interner: Interner | None = None) -> Co
     if pa.types.is_dictionary(array.type):
         return read_column(array.dictionary_decode(), name, interner)
     return Column(_numbers(array, name), valid_mask(array))
+
+
+def read_ties(array: Array, name: str) -> Ints:
+    """The column that orders rows of equal time; nulls come first."""
+    column = read_column(array, name)
+    values: Ints = column.values.astype(np.int64)
+    return values if column.valid is None else np.where(column.valid, values, NEVER)
 
 
 def _numbers(array: pa.Array, name: str) -> Values:

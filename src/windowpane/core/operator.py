@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windowpane.core.aggregates import BoundAggregate
 from windowpane.core.arrays import NEVER, Column, Ints, Tuples
-from windowpane.core.columns import is_text, read_column
+from windowpane.core.columns import is_text, read_column, read_ties
 from windowpane.core.emission import Emission, Group, Moment
 from windowpane.core.forgetting import (
     SPARE,
@@ -169,9 +169,7 @@ class Operator:
 
     def _ties(self, batch: pa.RecordBatch) -> Ints:
         if self.ties_column is not None:
-            column = read_column(batch.column(self.ties_column), self.ties_column)
-            values: Ints = column.values.astype(np.int64)
-            return values if column.valid is None else np.where(column.valid, values, NEVER)
+            return read_ties(batch.column(self.ties_column), self.ties_column)
         if not self.tie or batch.num_rows == 0:
             return np.zeros(batch.num_rows, np.int64)
         return hash_columns([batch.column(name) for name in self.tie])[0].view(np.int64)

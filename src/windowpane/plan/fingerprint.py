@@ -14,10 +14,14 @@ Fingerprint = dict[str, Any]
 
 def fingerprint(plan: Plan) -> Fingerprint:
     """The stream and the queries, each part as text; equal for plans that can share state."""
-    return {"stream": _stream(plan.stream), "queries": {query.name: _query(query) for query in plan.queries}}
+    return {
+        "stream": fingerprint_of(plan.stream),
+        "queries": {query.name: _query(query) for query in plan.queries},
+    }
 
 
-def _stream(stream: Stream) -> dict[str, str]:
+def fingerprint_of(stream: Stream) -> dict[str, str]:
+    """The part of the stream."""
     return {
         **{f"type of column {name!r}": str(kind) for name, kind in stream.types},
         "columns": identity(stream.columns),
@@ -55,7 +59,7 @@ def need_same(stored: Fingerprint, plan: Plan) -> None:
     # state is kept by the place of a query, so that their order counts, which comparing dicts leaves out
     if stored == now and list(then) == list(today):
         return
-    changes = _changes("of the stream", stored["stream"], now["stream"])
+    changes = changes_of_stream(stored["stream"], now["stream"])
     changes += [f"query {name!r} is gone" for name in then if name not in today]
     changes += [f"query {name!r} is new" for name in today if name not in then]
     for name in then:
@@ -65,6 +69,11 @@ def need_same(stored: Fingerprint, plan: Plan) -> None:
     told = "; ".join(changes) or order
     remedy = "Resume with the old plan, or start anew."
     raise BadState(f"the snapshot was written by another plan: {told}. {remedy}")
+
+
+def changes_of_stream(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What changed between two fingerprints of a stream, in words."""
+    return _changes("of the stream", then, now)
 
 
 def _changes(of: str, then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -23,7 +23,7 @@ from windowpane.core.results import flat_schema
 from windowpane.plan.nodes import AnyAggregate, Emit, Plan, Stream, WindowQuery, check
 from windowpane.planner.compile import compile_plan
 from windowpane.query.checks import check_keys, check_names, check_types, is_measure, length, names
-from windowpane.query.latest import Latest
+from windowpane.query.latest import Latest, need_queue
 from windowpane.query.query import Query
 from windowpane.query.source import FOREIGN, Source
 from windowpane.values.durations import Duration, microseconds
@@ -232,15 +232,7 @@ class StreamBuilder:
                 other share it.
         """
         keys = self.node.keys if key is None else names(key)
-        if self.node.ids:
-            raise BadQuery(
-                f"latest() looks for no duplicates, but ids is {', '.join(self.node.ids)}. Leave ids out: a "
-                "queue keeps the newest row of each key, and a duplicate of it changes nothing."
-            )
-        if not keys:
-            raise BadQuery("latest() needs a key: the columns that say what a row updates.")
-        self.node.require(*keys)
-        check_keys(self.node, keys)
+        need_queue(self.node, keys, self.source)
         allowed = length("budget", budget)
         if allowed == 0:
             raise BadQuery("latest(): the budget is 0, so nothing would ever be served. Give '800 ms', say.")

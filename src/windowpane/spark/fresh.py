@@ -12,11 +12,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
+from windowpane.core.kernels.update_queue import PAUSE
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader
 from windowpane.core.snapshot import read_keys
@@ -25,11 +25,13 @@ from windowpane.core.upstream.change import changed, wanted
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.recency import Looks
+from windowpane.query import NUMBER, STANDS_FOR
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
-from windowpane.spark.fresh_store import NUMBER, PIECE, Pieces, Touched
-from windowpane.spark.queue_spec import STANDS_FOR, Notes, QueueSpec, staleness_table, stalest_keys
-from windowpane.values.errors import WrongType
+from windowpane.spark.fresh_frames import frame_of, table_of
+from windowpane.spark.fresh_store import PIECE, Pieces, Touched
+from windowpane.spark.newest import Newest
+from windowpane.spark.queue_spec import Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.values.freshness import SWITCH, Policy
 
 _GUESS, _SHORTEST = 0.001, 1e-9
@@ -47,10 +49,7 @@ class Fresh:
     queue: AnyQueue | None = None
     held: pa.Table | None = None
     numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    newest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     next: int = 0
-    floor: int = int(NEVER)
-    """A key that is not known may have had results up to here: it was forgotten."""
     pace: Pace = field(default_factory=Pace)
     touched: Touched = field(default_factory=Touched)
     looks: Looks = field(default_factory=lambda: Looks(_FORGET, -np.inf))
@@ -59,6 +58,7 @@ class Fresh:
     def __post_init__(self) -> None:
         kinds = dict(self.types)
         self.index = KeyIndex(self.spec.keys, [kinds[name] for name in self.spec.keys])
+        self.newest = Newest(ties=self.spec.ties is not None)
 
     def step(
         self,
@@ -71,7 +71,8 @@ class Fresh:
     ) -> tuple[dict[str, list[pa.Table]], Notes]:
         """Take rows in, and call the function while there is budget (`drain`: until none waits).
 
-        Rows with times from `limit` on are too far ahead; none is promised to come below `bound`.
+        Rows with times from `limit` on are too far ahead; none, of these either, is promised to come below
+        `bound`.
         """
         notes = Notes()
         clock = rising(max(clock(), last_told(self.queue)), self.ticks)
@@ -96,7 +97,11 @@ class Fresh:
         """The queue, with the policy that is wanted now."""
         if self.queue is None:
             policy = Policy.APPEND if self.spec.policy == SWITCH else Policy(self.spec.policy)
-            return queue_of(policy, cost=_GUESS, began=now)
+            queue = queue_of(policy, cost=_GUESS, began=now)
+            # Else rows of the first micro-batches would be shed that there is time for until the next ones.
+            totals = queue.views()["totals"]
+            totals[PAUSE] = max(totals[PAUSE], self.spec.pause)
+            return queue
         return self._adapted(self.queue)
 
     def _adapted(self, queue: AnyQueue) -> AnyQueue:
@@ -118,14 +123,14 @@ class Fresh:
         if not self.looks.due(queue.keys, now):
             return
         idle = queue.idle(now - _FORGET)
-        idle &= self.newest[: len(idle)] < bound
+        idle &= self.newest.time[: len(idle)] < bound
         if self.looks.pays(idle, now):
             live = np.ones(len(self.index), np.bool_)
             live[: len(idle)] = ~idle
             queue.keep(~idle, now)
-            self.floor = max(self.floor, int(self.newest[~live].max()))
             self.index.compact(live)
-            self.newest, self.touched.all = self.newest[live], True
+            self.newest.keep(live)
+            self.touched.all = True
 
     def _changed(self, queue: AnyQueue, policy: Policy) -> AnyQueue:
         """The queue under another policy, with what waits."""
@@ -135,8 +140,9 @@ class Fresh:
             return changed(queue, policy, (none, none))
         ids = self.index.encode([self.held[name] for name in self.spec.keys], self.held.num_rows)
         time = read_time(self.held[self.spec.time], self.spec.time)[0]
-        at = last_of_key(ids, time)
-        at = at[time[at] >= self.newest[ids[at]]]
+        order = self.spec.order(self.held, time)
+        at = last_of_key(ids, *order)
+        at = at[~self.newest.older(ids, order)[at]]
         return changed(queue, policy, (ids[at], self.numbers[at]))
 
     def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, limit: int, notes: Notes) -> None:
@@ -144,19 +150,22 @@ class Fresh:
         if not len(time):
             return
         ids = self.index.encode([table[name] for name in self.spec.keys], table.num_rows)
-        self.newest = np.append(self.newest, np.full(len(self.index) - len(self.newest), self.floor))
+        self.newest.know(len(self.index))
+        order = self.spec.order(table, time)
         notes.updates = int(rows_of.sum())
         if isinstance(queue, KeyQueue):
-            at = last_of_key(ids, time)
-            at = at[time[at] >= self.newest[ids[at]]]  # a result is never older than the one before it
-            notes.outdated = int(rows_of[time < self.newest[ids]].sum())
+            older = self.newest.older(ids, order)
+            at = last_of_key(ids, *order)
+            at = at[~older[at]]
+            notes.outdated = int(rows_of[older].sum())
         else:
-            at = np.argsort(time, kind="stable")
+            at = np.lexsort(order[::-1])
         before = len(queue)
-        self.newest[ids[at]] = np.maximum(self.newest[ids[at]], time[at])
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
-        queue.enqueue(ids[at], np.full(len(at), now), rows)
+        shed = queue.enqueue(ids[at], np.full(len(at), now), rows)
+        kept = at if shed is None else at[~np.isin(rows, shed)]  # nobody gets those that were shed
+        self.newest.rise(ids[kept], tuple(part[kept] for part in order))
         self.touched.note_keys(ids)
         self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
@@ -210,17 +219,8 @@ class Fresh:
     def _call(self, rows: Ints) -> pa.Table:
         assert self.held is not None
         at = np.searchsorted(self.numbers, rows)
-        given = self.held.take(pa.array(at)).to_pandas()
-        made = self.spec.function(given)
-        if not isinstance(made, pd.DataFrame):
-            found = type(made).__name__
-            raise WrongType(f"the function of {self.spec.name!r} gave a {found}. Return a DataFrame.")
-        missing = [name for name in self.spec.schema.names if name not in made.columns]
-        if missing:
-            raise WrongType(f"the function of {self.spec.name!r} gave no column {missing[0]!r}.")
-        return pa.Table.from_pandas(
-            made[self.spec.schema.names], schema=self.spec.schema, preserve_index=False
-        )
+        given = frame_of(self.spec, self.held.take(pa.array(at)))
+        return table_of(self.spec, self.spec.function(given))
 
     def _drop_gone(self, queue: AnyQueue) -> None:
         """Forget rows that were served or overwritten."""
@@ -237,7 +237,8 @@ class Fresh:
         self._number_anew()
         put = Pieces(f"queue {number}", blocks, self.touched)
         put.index(self.index)
-        put.arrays("newest", {"newest": self.newest}, by_key=True)
+        for name, known in self.newest.parts().items():
+            put.arrays(name, {name: known}, by_key=True)
         put.held(self.held, self.numbers)
         arrays = {} if self.queue is None else self.queue.views()
         small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
@@ -253,7 +254,7 @@ class Fresh:
             "small": small,
             "columns": {"by key": list(arrays), "line": list(line)},
             "next": self.next,
-            "floor": self.floor,
+            "floor": self.newest.floor,
             "pace": astuple(self.pace),
         }
 
@@ -270,9 +271,9 @@ class Fresh:
         """Go on from what `store` gave."""
         read = Reader(f"queue {number}", blocks, header)
         self.index = read_keys(self.index.names, self.index.types, read)
-        self.next, self.floor = int(header["next"]), int(header["floor"])
-        self.pace = Pace(*header.get("pace", ()))
-        self.newest = read.arrays("newest", {"newest": self.newest})["newest"]
+        self.next, self.pace = int(header["next"]), Pace(*header.get("pace", ()))
+        parts = {name: read.arrays(name, {name: none})[name] for name, none in self.newest.parts().items()}
+        self.newest.restore(int(header["floor"]), parts)
         held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
         if held:
             table = pa.Table.from_batches(held).combine_chunks()

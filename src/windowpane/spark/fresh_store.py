@@ -17,6 +17,7 @@ from windowpane.core import blocks as codec
 from windowpane.core.arrays import Ints, Values
 from windowpane.core.keys import BLOCK, KeyIndex
 from windowpane.core.lane_blocks import CHUNK, Blocks
+from windowpane.query import NUMBER
 from windowpane.spark.envelope import write_batch
 
 PIECE = 4096
@@ -113,7 +114,3 @@ def _rows(rows: pa.Table | None, numbers: Ints, low: int, high: int) -> bytes:
     assert rows is not None
     some = rows.slice(low, high - low).append_column(NUMBER, pa.array(numbers[low:high]))
     return codec.seal(write_batch(some.combine_chunks()))
-
-
-NUMBER = "windowpane number"
-"""The column of a stored row's number."""

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
 
 from windowpane.core.arrays import ALWAYS, Ints
 from windowpane.core.beginning import far_apart
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.plan.fingerprint import changes_of_stream, fingerprint_of
 from windowpane.plan.nodes import Plan, Stream
-from windowpane.query import RUNTIMES, LatestQuery
+from windowpane.query import RUNTIMES, STANDS_FOR, LatestQuery
 from windowpane.spark.bucket import unsent
+from windowpane.spark.budget import buckets_together, parallel_tasks, share_of
 from windowpane.spark.control import by_clock, by_hand
+from windowpane.spark.declared import declared
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
 from windowpane.spark.fresh import Fresh
 from windowpane.spark.outputs import STALEST, Outputs, observed, output, stalest_column, tagged_ddl
@@ -36,14 +37,15 @@ from windowpane.spark.pack import Sender, announced, gathered
 from windowpane.spark.parts import Part
 from windowpane.spark.processor import processor
 from windowpane.spark.progress import Progress
-from windowpane.spark.queue_spec import MOST_STALE, STANDS_FOR, Notes, QueueSpec, share_of, staleness_schema
+from windowpane.spark.queue_spec import MOST_STALE, Notes, QueueSpec, staleness_schema
 from windowpane.spark.received import Received
-from windowpane.spark.run import bucket_labels, by_place, named, schema_of
+from windowpane.spark.run import bucket_labels, by_place, named, need_buckets
 from windowpane.spark.schemas import spark_schema
 from windowpane.spark.seen import Seen, watch_of
 from windowpane.spark.stored import QUEUES
 from windowpane.spark.worker import settled
-from windowpane.values.errors import BadState
+from windowpane.values.errors import BadQuery, BadState
+from windowpane.values.freshness import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +98,7 @@ class LatestPacker:
         columns = [rows.column(name) for name in spec.keys]
         ids = KeyIndex(spec.keys, [column.type for column in columns]).encode(columns, rows.num_rows)
         groups = ids if len(ids) == 0 else ids * np.int64(len(ids)) + _runs(when, self.stream.max_ahead)
-        at = last_of_key(groups, when)
+        at = last_of_key(groups, *spec.order(rows, when))
         counts = np.unique(groups, return_counts=True)[1]
         newest = rows.take(pa.array(at)).append_column(STANDS_FOR, pa.array(counts, pa.int64()))
         return newest, when[at]
@@ -146,6 +148,8 @@ class LatestBucket:
         drain = end or seen.bound == ALWAYS
         if seen.bound == ALWAYS:  # rows that come later are served too, so this says nothing of their times
             seen.bound = None
+        # Keys are forgotten by what was promised before: these rows need not keep to a bound that they move.
+        promised = self.progress.bound - self._lateness
         limit = self.progress.take(seen)
         tables: dict[str, list[pa.Table]] = {}
         notes = dict.fromkeys((*_SUMMED, *_LARGEST), 0)
@@ -153,9 +157,7 @@ class LatestBucket:
         ahead = 0  # of the rows that were sent, to each queue the same
         for i, queue in enumerate(self.queues):
             rows = received.payloads.get(i, [])
-            some, own = queue.step(
-                rows, time.time, drain=drain, limit=limit, bound=self.progress.bound - self._lateness
-            )
+            some, own = queue.step(rows, time.time, drain=drain, limit=limit, bound=promised)
             tables |= some
             ahead = own.too_far_ahead
             stalest += own.stalest
@@ -179,21 +181,30 @@ class LatestProgram:
     sharing: str
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on: the rows and the keys; function, policy and budget may change.
+        """What the state depends on: the stream and the keys; function, policy and budget may change.
 
         State is kept by the place of a queue and of a column, so that their order counts.
         """
         columns = [[name, str(kind)] for name, kind in self.stream.types]
-        return {"columns": columns, "queues": [[spec.name, list(spec.keys)] for spec in self.specs]}
+        queues = [[spec.name, list(spec.keys)] for spec in self.specs]
+        return {"columns": columns, "queues": queues, "stream": fingerprint_of(self.stream)}
 
     def need_same(self, stored: dict[str, Any]) -> None:
         """Fail with the difference unless the stored identity is this one."""
-        for what, now in self.identity().items():
-            if stored.get(what) != now:
+        known = self.identity()
+        for what in ("columns", "queues"):
+            if stored.get(what) != known[what]:
                 raise BadState(
-                    f"the state was written with {what} {stored.get(what)}, but now they are {now}. "
+                    f"the state was written with {what} {stored.get(what)}, but now they are {known[what]}. "
                     "Restart with those of then, or with a new checkpoint."
                 )
+        # A state of before has nothing of the stream but its columns.
+        changes = changes_of_stream(stored.get("stream", known["stream"]), known["stream"])
+        if changes:
+            raise BadState(
+                f"the state was written by queues over another stream: {'; '.join(changes)}. "
+                "Restart with the stream of then, or with a new checkpoint."
+            )
 
     def bucket(self) -> LatestBucket:
         """A bucket that has seen nothing."""
@@ -206,11 +217,16 @@ def latest_to_spark(
     """Queues over one stream as one tagged frame; each has an output of its name and one of its staleness."""
     stream, frame = queries[0].stream.node, queries[0].stream.source.foreign
     session = frame.sparkSession
+    need_buckets(buckets)
+    if control is not None and not frame.isStreaming:
+        raise BadQuery("control= reaches a running stream, but this frame is static. Leave it out.")
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     labels = bucket_labels(session, buckets or partitions)
-    tasks = min(parallel_tasks(session), partitions)
-    share = share_of(1.0, buckets=len(labels), tasks=tasks, queues=len(queries))
+    together, tasks = buckets_together(session, labels, partitions), parallel_tasks(session)
+    share = share_of(1.0, together=together, tasks=tasks, queues=len(queries))
     specs = tuple(_spec(session, query, share) for query in queries)
+    if not frame.isStreaming:  # all is served, so that nobody falls behind
+        specs = tuple(replace(spec, policy=Policy.APPEND) if spec.keeps_all else spec for spec in specs)
     rows = by_place(frame.select(*named(frame, stream.columns)))
     packed = rows.mapInArrow(LatestPacker(stream, specs, labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
@@ -232,7 +248,7 @@ def latest_to_spark(
 
 
 def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
-    """The batch job: every key's newest row is served."""
+    """The batch job: every key's newest row is served, or all rows of a policy that keeps them."""
 
     def run(frame: Any) -> Any:
         received = Received().add(frame["part"], frame["payload"])
@@ -241,22 +257,22 @@ def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:
     return run
 
 
-def parallel_tasks(session: SparkSession) -> int:
-    """How many tasks run at once, as Spark counts its cores now."""
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except PySparkException:  # there is no context over Spark Connect; a range has as many partitions
-        places = session.range(1 << 16).select(F.spark_partition_id().alias("place"))
-        return int(places.agg(F.max("place").alias("last")).collect()[0]["last"]) + 1
-
-
 def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
-    schema = query.schema
-    if isinstance(schema, str):
-        schema = schema_of(session.createDataFrame([], schema))
     node = query.stream.node
-    budget = query.budget / 1_000_000 * share
-    return QueueSpec(query.name, query.keys, node.time, query.policy, budget, query.function, schema)
+    budget = query.budget / 1_000_000
+    return QueueSpec(
+        query.name,
+        query.keys,
+        node.time,
+        query.policy,
+        budget * share,
+        query.function,
+        declared(session, query.schema),
+        node.ties,
+        node.required,
+        str(session.conf.get("spark.sql.session.timeZone")),
+        pause=budget,
+    )
 
 
 def one_latest(query: LatestQuery, what: str, **options: Any) -> DataFrame:

@@ -12,14 +12,14 @@ import pandas as pd
 import pyarrow as pa
 
 from windowpane.core.arrays import Floats, Ints
+from windowpane.core.columns import read_ties
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.staleness import Staleness
+from windowpane.query import STALENESS
+from windowpane.spark.newest import Order
 from windowpane.values.freshness import SWITCH, Policy
 
 Function = Callable[[pd.DataFrame], pd.DataFrame]
-STANDS_FOR = "windowpane rows"
-"""A column of what tasks send: how many rows of its key a row stands for."""
-
 MOST_STALE, _DIGITS, _LETTERS = 10, 16, 100
 """Keys that are told of in the progress of a query, digits of their microseconds, letters of their values."""
 
@@ -31,7 +31,9 @@ TOLD = 10_000
 class QueueSpec:
     """An update queue with the function behind it; `budget`: its seconds in one bucket and micro-batch.
 
-    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key.
+    The policy SWITCH keeps every row while the function keeps up, and else the newest of each key. `ties` is
+    the column that orders rows of equal time; `required` ones have no nulls; `zone` is the session's.
+    `pause`: about how many seconds pass between two micro-batches, before that is known.
     """
 
     name: str
@@ -41,11 +43,19 @@ class QueueSpec:
     budget: float
     function: Function
     schema: pa.Schema
+    ties: str | None = None
+    required: tuple[str, ...] = ()
+    zone: str = "UTC"
+    pause: float = 0.0
 
     @property
     def keeps_all(self) -> bool:
         """Whether tasks must send every row, not only the newest of each key."""
         return self.policy == SWITCH or Policy(self.policy).keeps_all
+
+    def order(self, rows: pa.Table | pa.RecordBatch, time: Ints) -> Order:
+        """What tells the newer of two rows that have these times."""
+        return (time,) if self.ties is None else (time, read_ties(rows.column(self.ties), self.ties))
 
 
 @dataclass
@@ -76,8 +86,7 @@ class Notes:
 def staleness_schema(spec: QueueSpec, index: KeyIndex) -> pa.Schema:
     """The columns of the staleness of keys: averages in seconds since the bucket's queue began, and now."""
     keys = [pa.field(name, kind) for name, kind in zip(spec.keys, index.types, strict=True)]
-    numbers = ("queue_staleness", "application_staleness", "stale_for")
-    return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in numbers)])
+    return pa.schema([*keys, *(pa.field(name, pa.float64()) for name in STALENESS)])
 
 
 def staleness_table(
@@ -111,11 +120,3 @@ def _told(queue: str, key: dict[str, Any], seconds: float) -> str:
     short = {name: value[:_LETTERS] if isinstance(value, str) else value for name, value in key.items()}
     told = json.dumps({"queue": queue, "key": short, "seconds": seconds}, default=lambda v: str(v)[:_LETTERS])
     return f"{int(seconds * 1e6):0{_DIGITS}} {told}"
-
-
-def share_of(budget: float, *, buckets: int, tasks: int, queues: int) -> float:
-    """The seconds that a queue has in one bucket, of a budget for the whole micro-batch.
-
-    Buckets run in waves, as many at once as there are tasks, and a bucket's queues one after the other.
-    """
-    return budget / (-(-buckets // max(tasks, 1)) * queues)

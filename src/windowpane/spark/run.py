@@ -66,9 +66,13 @@ class Wanted:
     columns: StructType | str = TAGGED_DDL
 
     def __post_init__(self) -> None:
-        given: object = self.buckets
-        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
-            raise BadQuery(f"buckets is {given!r}. Give a whole number above 0: into how many shares to cut.")
+        need_buckets(self.buckets)
+
+
+def need_buckets(given: object) -> None:
+    """Fail unless it is a number of buckets, or none is given."""
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        raise BadQuery(f"buckets is {given!r}. Give a whole number above 0: into how many shares to cut.")
 
 
 @dataclass(frozen=True)

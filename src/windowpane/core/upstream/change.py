@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from windowpane.core.arrays import Ints, Values
+from windowpane.core.arrays import Bools, Ints, Values
 from windowpane.core.kernels.update_queue import BEGAN, KEYS, WAITING
 from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.queue import KeyQueue
@@ -71,8 +71,7 @@ def _newest_only(
     gone[ids] = False
     by_key["row"][ids] = rows
     by_key["first"][gone] = np.inf
-    gone[held] = False
-    by_key["pending"][gone] = np.inf
+    by_key["pending"][_overtaken(arrays, ids, held)] = np.inf
     # Such a queue does not learn how often keys update: all that is known is how many updates came.
     span = by_key["arrived"] - by_key["totals"][BEGAN]
     unknown = (by_key["weight"] <= 0.0) & (by_key["updates"] > 0)
@@ -80,6 +79,20 @@ def _newest_only(
     by_key["weight"][unknown] = 1.0
     by_key["totals"][WAITING] = len(ids)
     return KeyQueue.known(policy, by_key)
+
+
+def _overtaken(arrays: dict[str, Values], ids: Ints, held: Ints) -> Bools:
+    """Of which keys tuples wait, but only older ones than were delivered: with those gone they are fresh.
+
+    A key whose last tuple was shed stays stale, as under shedding, until a later one is delivered.
+    """
+    found = np.zeros(len(arrays["row"]), np.bool_)
+    kept, last = arrays["line kept"], arrays["last"]
+    found[arrays["line ids"][kept]] = True
+    shed = np.flatnonzero(last >= 0)
+    found[shed[~kept[last[shed]]]] = False
+    found[ids] = found[held] = False
+    return found
 
 
 def _lined_up(arrays: dict[str, Values], policy: Policy) -> AppendQueue:

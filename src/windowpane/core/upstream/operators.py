@@ -159,9 +159,12 @@ class Join:
         return at, order[np.repeat(low, count) + within]
 
 
-def last_of_key(key: Ints, time: Ints) -> Ints:
-    """The position of the youngest tuple of each key, the last of several; in order of key."""
-    order = np.lexsort((time, key))
+def last_of_key(key: Ints, time: Ints, *ties: Ints) -> Ints:
+    """The position of the youngest tuple of each key, the last of several; in order of key.
+
+    With `ties` the greatest of those of one time is the youngest.
+    """
+    order = np.lexsort((*reversed(ties), time, key))
     ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
     return order[ends]
 
