@@ -94,3 +94,9 @@ def test_a_child_may_take_long_while_it_commits(tmp_path, monkeypatch, commits):
     else:
         with pytest.raises(recovery_child.RunBroke, match="nothing happened"):
             child.until(reached)
+
+
+def test_tasks_that_were_at_work_when_the_query_was_stopped_were_not_lost():
+    lost = "WARN TaskSetManager: Lost task 0.0 in stage 5.0 (TID 10): Python worker exited unexpectedly"
+    stopped = "WARN TaskSetManager: Lost task 1.0 in stage 45.0: TaskKilled (Stage cancelled: was stopped)"
+    assert recovery_child.lost_tasks(f"INFO: hello\n{lost}\n{stopped}\n{lost}\n") == 2

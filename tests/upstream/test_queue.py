@@ -334,3 +334,12 @@ def test_foreign_arrays_are_refused():
     arrays.pop("habits")
     with pytest.raises(BadState, match="not the arrays of an update queue"):
         KeyQueue.restore("fifo", arrays)
+
+
+def test_a_state_whose_gaps_were_counted_in_other_pieces_goes_on_and_learns_them_anew():
+    queue = knowing("timed")
+    queue.enqueue(np.array([3, 1, 3]), np.array([1.0, 2.0, 4.0]))
+    arrays = queue.arrays()
+    restored = KeyQueue.restore("freshest", arrays | {"habits": arrays["habits"][:, :8]})
+    assert np.array_equal(restored.arrays()["habits"], habits.new_habits())
+    assert sorted(restored.take(5.0).ids.tolist()) == [1, 3]

@@ -104,7 +104,7 @@ class Child:
 
     def lost(self) -> int:
         """Tasks that Spark tells to have lost."""
-        return self._folder.log.read_text("utf-8", "replace").count("Lost task ")
+        return lost_tasks(self._folder.log.read_text("utf-8", "replace"))
 
     def _busiest_worker(self) -> psutil.Process | None:
         """The Python worker (a child of Spark's daemon) that computes most, None if none does."""
@@ -141,6 +141,11 @@ class Child:
 
     def _last_words(self) -> str:
         return "It printed last:\n" + self._folder.log.read_text("utf-8", "replace")[-4000:]
+
+
+def lost_tasks(log: str) -> int:
+    """Tasks that were lost, and so run again; those that were at work when the query was stopped are not."""
+    return sum("Lost task " in line and "TaskKilled" not in line for line in log.splitlines())
 
 
 def _cpu(process: psutil.Process) -> float:

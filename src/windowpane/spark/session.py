@@ -48,6 +48,9 @@ MASTER = "local[2,4]"
 """Two threads, and four tries of a task: with one, the loss of a Python worker would end the job."""
 _CAUSES = re.compile(r"^Caused by: [\w.$]+: (.+(?:\n(?!\s+at |\s*\.\.\. \d|Caused by: ).+)*)", re.MULTILINE)
 _JAVA = "spark.driver.extraJavaOptions"
+_STACK = "-Xss16m"
+"""Spark looks into the text of an error with a pattern that needs stack for each character. That of a query
+that is stopped within `foreachBatch` is so long that its thread ended in a thousand lines of overflow."""
 
 
 def open_session(
@@ -61,8 +64,8 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", python(master))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master)
-    java = f"{java_options()} {settings.get(_JAVA, '')}".strip()
-    for key, value in {**DEFAULTS, **settings, **({_JAVA: java} if java else {})}.items():
+    java = f"{_STACK} {java_options()} {settings.get(_JAVA, '')}".strip()
+    for key, value in {**DEFAULTS, **settings, _JAVA: java}.items():
         if key != "spark.master":
             builder = builder.config(key, value)
     with _printing_to(messages):
