@@ -56,8 +56,9 @@ def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_clo
     found = [*(staleness.Found(cell, pair) for cell, pair in pairs), *OTHERS]
     verdicts = [(round(c.value, 3), c.holds) for c in staleness.claims(found)]
     assert verdicts[:2] == [(1.0, True), (1.02, False)]  # the worst cell: queue, application
-    assert verdicts[2:5] == [(0.87, True), (0.94, False), (0.7, True)]  # queue: all, milder; application: all
-    assert verdicts[5:] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
+    assert verdicts[2:4] == [(0.87, True), (0.94, False)]  # queue staleness: all, milder cells
+    assert verdicts[4:6] == [(0.7, True), (0.8, True)]  # application staleness
+    assert verdicts[6:] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
     (bursts,) = staleness.missed(found)
     assert "1.20 at c, load 2" in bursts
 
