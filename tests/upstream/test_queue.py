@@ -157,6 +157,30 @@ def test_freshest_sees_updates_coming_that_come_by_a_clock(pattern, theta):
         assert np.mean(ratios) < 0.85
 
 
+@pytest.mark.parametrize("keys", [10, 100])
+@pytest.mark.parametrize("theta", [0.0, 0.9])
+def test_clocks_of_some_keys_do_not_spoil_the_service_of_the_others(keys, theta):
+    def staleness(policy, load):
+        stream = arrivals(zipf(keys, theta), 20_000, seed=2, pattern="mixed")
+        return simulate(policy, stream, load, measured=4_000.0).staleness.average_application
+
+    for load in (1.5, 3.0, 10.0):
+        best = min(staleness(policy, load) for policy in UPDATE[:3])
+        assert staleness("freshest", load) < 1.03 * best
+
+
+def test_updates_that_are_mixed_are_those_of_their_keys():
+    def times(pattern, key):
+        stream = arrivals(zipf(10, 0.6), 5_000, seed=4, pattern=pattern)
+        assert (np.diff(stream.times) >= 0).all()
+        return stream.times[stream.ids == key].tolist()
+
+    clocked = [times("mixed", key) == times("regular", key) for key in range(10)]
+    random = [times("mixed", key) == times("random", key) for key in range(10)]
+    assert sum(clocked) == 3
+    assert clocked == [not one for one in random]
+
+
 def test_a_service_has_a_price_unless_updates_come_in_bursts():
     def price(pattern):
         queue = KeyQueue("freshest", cost=2.0)
@@ -166,7 +190,7 @@ def test_a_service_has_a_price_unless_updates_come_in_bursts():
             queue.take(stream.times[min(at + 1, len(stream.ids) - 1)], limit=1)
         return queue._queue.habits[habits.ALL, [habits.PRICE, habits.MEAN]]
 
-    for pattern in ("random", "regular"):
+    for pattern in ("random", "regular", "mixed"):
         in_use, mean = price(pattern)
         assert 0.85 * mean / 1.3 < in_use < 0.85 * mean * 1.3
     assert price("bursts")[0] == 0.0

@@ -34,7 +34,8 @@ def report():
 
 def test_every_figure_is_there_as_json(report):
     figures = {row["figure"] for row in json.loads(json.dumps(report.document()))["rows"]}
-    assert figures == {"13a", "13b", "14", "14 counted", "16a", "16b", "17a", "17b", "7.2"}
+    counted = {"13a, windows", "13b, windows"}
+    assert figures == {"13a", "13b", "14", "14 counted", "16a", "16b", "17a", "17b", "7.2"} | counted
     assert all(set(row) == {"figure", "series", "x", "value"} for row in report.rows)
 
 
@@ -93,6 +94,8 @@ def test_claims_fail_where_the_figures_say_otherwise():
         *(Point("13b", name, s, 5.0) for name in ("eager", "append") for s in SIZES),
         *(Point("13b", "lazy", s, 4.0) for s in SIZES),
         *(Point("13b", "append, random windows", s, 100 / s) for s in SIZES),
+        *(Point("13b, windows", "append, random windows", s, 10.0 * (1 + s % 2)) for s in SIZES),
+        *(Point("13b, windows", "lazy", s, 14.0) for s in SIZES),
         *(
             Point(figure, name, size, ratio(size))
             for figure in upstream_windows.SMALL
@@ -101,17 +104,16 @@ def test_claims_fail_where_the_figures_say_otherwise():
             for size in sizes[figure]
         ),
     ]
-    for figure, xs in (("16", upstream_windows.THETAS), ("17", upstream_windows.LOADS)):
+    for figure, xs, wrong in (("16", upstream_windows.THETAS, 1.05), ("17", upstream_windows.LOADS, 0.95)):
         for name, value in (
             ("paged", 0.5),
             ("naive", 0.4),
             ("paged, whole pages", 0.1),
             ("naive, whole pages", 0.4),
         ):
-            points += [Point(f"{figure}a", name, x, value) for x in xs]
-        points += [
-            Point(f"{figure}b", name, x, v) for name, v in (("paged", 9.0), ("naive", 8.0)) for x in xs
-        ]
+            points += [Point(f"{figure}a", name, x, value * wrong**i) for i, x in enumerate(xs)]
+        for name, value in (("paged", 9.0), ("naive", 8.0)):
+            points += [Point(f"{figure}b", name, x, value * wrong**i) for i, x in enumerate(xs)]
     points += [Point("7.2", "paged / naive", 0.0, 1.5)]
     series = series_of(points)
     claims = upstream_windows.claims(series)

@@ -28,8 +28,8 @@ def folder() -> Path:
     return Path(named) if named else Path(__file__).parents[4] / "shared" / "data"
 
 
-def replays(most: int) -> dict[str, Arrivals]:
-    """The streams that are here, up to so many updates each, by a name such as 'wikiticker by user'."""
+def replays(most: int | None = None) -> dict[str, Arrivals]:
+    """The streams that are here, or the first updates of each, by a name such as 'wikiticker by user'."""
     found = {}
     for name, column in STREAMS:
         path = folder() / f"{name}.parquet"
@@ -38,8 +38,8 @@ def replays(most: int) -> dict[str, Arrivals]:
     return found
 
 
-def replay(path: Path, column: str, most: int) -> Arrivals:
-    """The first updates of a file in order of their event time, which becomes seconds from the first on."""
+def replay(path: Path, column: str, most: int | None = None) -> Arrivals:
+    """The updates of a file, or the first of them, in order of event time: seconds from the first on."""
     table = pq.read_table(path, columns=["ts", column]).slice(0, most)
     times = table["ts"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
     ids = pc.dictionary_encode(table[column].combine_chunks(), "encode").indices.to_numpy()

@@ -22,9 +22,11 @@ from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.freshness import SWITCH, Policy, policy_of
 
-Pattern = Literal["random", "even", "regular", "together", "bursts"]
+Pattern = Literal["random", "even", "regular", "together", "mixed", "bursts"]
 BURST = 8.0
 """Updates in a burst, on average."""
+_CLOCKED = 0.3
+"""Of mixed updates, the part of the keys that have a clock."""
 VERY_FRONT = "linecutting, very front"
 """LINECUTTING where a key cuts in before all who did so earlier: a reading of the paper, to compare with."""
 
@@ -64,9 +66,12 @@ def arrivals(
     """About one update per unit of time, `updates` in all, shared out to keys by `shares`.
 
     Patterns: `random` (a Poisson process), `even` (exactly one per unit, of a random key), `regular` (each
-    key at a fixed interval of its own), `together` (the same, all keys in step), `bursts` (about eight
-    updates of a key close together, then a long silence).
+    key at a fixed interval of its own), `together` (the same, all keys in step), `mixed` (three keys in ten,
+    by lot, are regular, the others random), `bursts` (about eight updates of a key close together, then a
+    long silence).
     """
+    if pattern == "mixed":
+        return _mixed(shares, updates, seed)
     rng = np.random.default_rng([seed, *b"overload"])
     share = np.asarray(shares, np.float64) / np.sum(shares)
     if pattern in {"random", "even"}:
@@ -87,6 +92,18 @@ def arrivals(
         times = (turn + phase[ids]) / share[ids]
     order = np.argsort(times, kind="stable")
     return Arrivals(times[order], ids[order], len(share))
+
+
+def _mixed(shares: Sequence[float] | Floats, updates: int, seed: int) -> Arrivals:
+    keys = len(shares)
+    clocked = np.random.default_rng([seed, *b"mixed"]).permutation(keys) < _CLOCKED * keys
+    regular = arrivals(shares, updates, seed=seed, pattern="regular")
+    random = arrivals(shares, updates, seed=seed)
+    some, others = clocked[regular.ids], ~clocked[random.ids]
+    times = np.concatenate([regular.times[some], random.times[others]])
+    ids = np.concatenate([regular.ids[some], random.ids[others]])
+    order = np.argsort(times, kind="stable")
+    return Arrivals(times[order], ids[order], keys)
 
 
 def phases(shares: Floats, parts: Sequence[tuple[float, float]], *, seed: int = 0) -> Arrivals:

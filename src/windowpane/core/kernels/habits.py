@@ -24,16 +24,16 @@ SEEN, KIND, MEAN, PRICE, SERVES, AGAIN = 0, 1, 2, 3, 4, 5
 on average; the price of a service that keys are ranked by, 0 where they are ranked without one; how many
 services there were, and from how many on the price may change."""
 BURSTS, RANDOM, TIMED = 0.0, 1.0, 2.0
-"""Kinds: more uneven than gaps at random (or not known yet), like them, or more even."""
+"""Kinds: more uneven than gaps at random (or not known yet), about as uneven, or more even."""
 FORGET = 1.0 / 256.0
 """How much of a key's past gaps one more update forgets."""
 _PRIOR = 32.0
 _EVERY = 256.0
 _MOST = 16_384.0
 _UNLIKE = 0.12
-_EVEN = 1.6
-"""Updates are timed where the mean square of gaps is below this times the square of their mean: by a clock it
-is 1, at random 2."""
+_EVEN, _UNEVEN = 1.6, 2.2
+"""Updates are timed where the mean square of gaps is below the first of these times the square of their mean,
+in bursts from the second on: by a clock it is 1, at random 2, and between where some keys have a clock."""
 _AT_RANDOM: Floats = -np.diff([1.0, *np.exp(-EDGES)])
 """How many of the gaps between updates at random lie in each piece."""
 
@@ -82,7 +82,9 @@ def _conclude(habits: Floats) -> None:
     mean = habits[TOTAL].sum() / habits[COUNT].sum()
     unlike = 0.5 * np.abs(habits[COUNT] / habits[COUNT].sum() - _AT_RANDOM).sum()
     spread = (habits[TOTAL] ** 2 / habits[COUNT]).sum() / habits[TOTAL].sum() / mean
-    habits[ALL, KIND] = RANDOM if unlike < _UNLIKE else TIMED if spread < _EVEN else BURSTS
+    habits[ALL, KIND] = RANDOM
+    if unlike >= _UNLIKE and not _EVEN <= spread < _UNEVEN:
+        habits[ALL, KIND] = TIMED if spread < _EVEN else BURSTS
     longer, time = 0.0, 0.0
     for piece in range(PIECES - 1, -1, -1):
         begin = EDGES[piece - 1] if piece > 0 else 0.0
