@@ -33,6 +33,19 @@ def test_a_burst_leaves_nothing_behind(policy, seed):
     assert outcome.updates.sum() == len(updates.ids)
 
 
+@pytest.mark.parametrize("behind", [0.5, 10.0])
+def test_a_queue_that_switches_holds_no_more_than_its_limit_or_its_keys(behind):
+    updates = phases(zipf(KEYS, 0.9), [(REST, RATE), (BURST, 10 * RATE), (AFTER, RATE)], seed=1)
+    over = REST + BURST
+    end = updates.span + KEYS * COST + behind + 1
+    outcome = simulate("switch", updates, COST, until=end, behind=behind)
+    assert behind / COST - 2 <= outcome.most_waiting or behind / COST < KEYS
+    assert outcome.most_waiting <= max(len(np.unique(updates.ids)), behind / COST + 1)
+    assert outcome.covered.all()
+    later = simulate("switch", updates, COST, measured=over + 60, until=over + AFTER, behind=behind)
+    assert later.staleness.average_application < 1.0  # all tuples are kept again, and none waits long
+
+
 def test_an_append_queue_is_still_behind_after_60_s():
     updates = phases(zipf(KEYS, 0.9), [(REST, RATE), (BURST, 10 * RATE), (AFTER, RATE)], seed=1)
     over = REST + BURST

@@ -107,8 +107,9 @@ def _of_all(key: str, values: Sequence[int]) -> int | None:
 def stalest_of(progress: Any) -> list[dict[str, Any]]:
     """The keys of update queues that were stalest after a micro-batch, most first: ten at most of each plan.
 
-    Each has the `queue`, the `key` by column, and the `seconds` since its oldest update came that no result
-    covers. Texts are cut after a hundred letters; what JSON has no word for is a text.
+    Each has the `queue`, the `key` by column, the `seconds` since its oldest update came that no result
+    covers, and its `application_staleness`, the average since the queue began in its bucket. Texts are cut
+    after a hundred letters; what JSON has no word for is a text.
     """
     texts = [text for metrics in _own(progress).values() for text in metrics.get(STALEST) or ()]
     return [json.loads(text.partition(" ")[2]) for text in sorted(texts, reverse=True)]

@@ -64,7 +64,7 @@ class Notes:
 
     Rows that are too far ahead are no updates. `staleness_us` is the sum over the keys of their average
     application staleness. `stalest` has a text for each of the keys that are stalest now: the microseconds in
-    sixteen digits, so that texts sort by them, and the queue, the key and the seconds as JSON.
+    sixteen digits, so that texts sort by them, and the queue, the key, the seconds and the average as JSON.
     """
 
     updates: int = 0
@@ -107,16 +107,15 @@ def staleness_table(
 
 def stalest_keys(spec: QueueSpec, table: pa.Table) -> tuple[str, ...]:
     """The keys of a table of staleness that have been stale for longest, as `Notes` tells them."""
-    stale = table["stale_for"].to_numpy()
+    stale, averages = (table[name].to_numpy() for name in ("stale_for", "application_staleness"))
     some = np.argsort(-stale, kind="stable")[:MOST_STALE]
     some = some[stale[some] > 0.0]
     keys = table.select(list(spec.keys)).take(pa.array(some)).to_pylist()
-    return tuple(
-        _told(spec.name, key, seconds) for key, seconds in zip(keys, stale[some].tolist(), strict=True)
-    )
+    numbers = zip(stale[some].tolist(), averages[some].tolist(), strict=True)
+    return tuple(_told(spec.name, key, *both) for key, both in zip(keys, numbers, strict=True))
 
 
-def _told(queue: str, key: dict[str, Any], seconds: float) -> str:
+def _told(queue: str, key: dict[str, Any], seconds: float, average: float) -> str:
     short = {name: value[:_LETTERS] if isinstance(value, str) else value for name, value in key.items()}
-    told = json.dumps({"queue": queue, "key": short, "seconds": seconds}, default=lambda v: str(v)[:_LETTERS])
-    return f"{int(seconds * 1e6):0{_DIGITS}} {told}"
+    told = {"queue": queue, "key": short, "seconds": seconds, "application_staleness": average}
+    return f"{int(seconds * 1e6):0{_DIGITS}} {json.dumps(told, default=lambda v: str(v)[:_LETTERS])}"
