@@ -8,18 +8,17 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.staleness import area
 from windowpane.core.kernels.update_queue import (
     CAME,
     COST,
     LOAD,
-    MEASURED,
-    NOW,
     ORDER,
     PAUSE,
     WAITING,
     Keys,
     cost_of,
+    join,
+    leave,
     turn_of,
 )
 
@@ -87,18 +86,14 @@ def join_line(
     """
     for i in range(len(ids)):
         key, now, at = ids[i], times[i], line.ends[TAIL]
-        totals[NOW] = now
         totals[ORDER] += 1.0
         line.ids[at], line.rows[at], line.times[at], line.following[at] = key, rows[i], now, -1
-        line.kept[at] = keeps(totals, cost_of(keys, totals, key), now, chances[i], headroom)
+        line.kept[at] = keeps(totals, cost_of(keys[key], totals), now, chances[i], headroom)
         if last[key] >= 0:
             line.following[last[key]] = at
         last[key] = at
         line.ends[TAIL] = at + 1
-        keys.updates[key] += 1
-        keys.arrived[key] = now
-        keys.first[key] = min(keys.first[key], now)
-        keys.pending[key] = min(keys.pending[key], now)
+        join(keys[key], totals, now)
         if line.kept[at]:
             totals[WAITING] += 1.0
 
@@ -128,15 +123,8 @@ def leave_line(
             cost = turn_of(keys, totals, costs, key, budget)
             if spent + cost > budget:
                 break
-            counted = max(keys.served[key], totals[MEASURED])
-            keys.queue_area[key] += area(keys.first[key], counted, now + spent)
-            keys.waited[key] += now + spent - line.times[at]
-            keys.served[key] = now + spent
-            keys.serves[key] += 1
-            after = line.following[at]
-            keys.first[key] = line.times[after] if after >= 0 else _INF
-            totals[WAITING] -= 1.0
-            totals[NOW] = now + spent
+            after = line.times[line.following[at]] if line.following[at] >= 0 else _INF
+            leave(keys[key], totals, line.times[at], after, now + spent)
             out[count] = at
             times[count] = now + spent
             spent += cost

@@ -7,9 +7,8 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.append_queue import keeps
-from windowpane.core.kernels.kinetic import place
-from windowpane.core.kernels.staleness import area
-from windowpane.core.kernels.update_queue import MEASURED, WAITING, Keys, Queue, arrive, deliver, serve
+from windowpane.core.kernels.kinetic import NOBODY, place
+from windowpane.core.kernels.update_queue import WAITING, Keys, Queue, arrive, deliver, join, leave, serve
 
 _INF = np.inf
 
@@ -24,8 +23,10 @@ def overload(
     `most` gets the largest number of keys that waited.
     """
     free = -_INF
-    current = -1
-    at = 0
+    current, at = (
+        np.int64(NOBODY),
+        np.int64(0),
+    )  # of the type that they have later: else all is compiled twice
     while True:
         # What happens next: an update, or the consumer is done.
         arrival = times[at] if at < len(times) else _INF
@@ -41,8 +42,8 @@ def overload(
             if at < len(times) and times[at] == now:
                 continue
         if busy and free <= now:
-            deliver(queue, current, now)
-            current = -1
+            deliver(queue.keys[current], queue.totals, now)
+            current = NOBODY
         if current < 0:
             current = serve(queue, now)
             if current >= 0:
@@ -69,9 +70,7 @@ def overload_append(
     """
     kept = np.zeros(len(ids), np.bool_)
     free = -_INF
-    current = -1
-    at = 0
-    head = 0
+    current, at, head = NOBODY, 0, 0
     while True:
         arrival = times[at] if at < len(times) else _INF
         busy = current >= 0
@@ -80,9 +79,7 @@ def overload_append(
             return
         if arrival <= now:
             key = ids[at]
-            keys.updates[key] += 1
-            keys.first[key] = min(keys.first[key], now)
-            keys.pending[key] = min(keys.pending[key], now)
+            join(keys[key], totals, now)
             kept[at] = keeps(totals, costs[key], now, chances[at], headroom)
             if kept[at]:
                 totals[WAITING] += 1.0
@@ -91,27 +88,17 @@ def overload_append(
             if at < len(times) and times[at] == now:
                 continue
         if busy and free <= now:
-            key = ids[current]
-            since = max(keys.delivered[key], totals[MEASURED])
-            keys.application_area[key] += area(keys.pending[key], since, now)
-            keys.delivered[key] = now
-            keys.pending[key] = times[following[current]] if following[current] < at else _INF
-            current = -1
+            deliver(keys[ids[current]], totals, now)
+            current = NOBODY
         if current < 0:
             while head < at and not kept[head]:
                 head += 1
             if head < at:
                 current = head
                 head += 1
-                key = ids[current]
-                since = max(keys.served[key], totals[MEASURED])
-                keys.queue_area[key] += area(keys.first[key], since, now)
-                keys.waited[key] += now - times[current]
-                keys.first[key] = times[following[current]] if following[current] < at else _INF
-                keys.served[key] = now
-                keys.serves[key] += 1
-                totals[WAITING] -= 1.0
-                free = now + costs[key]
+                after = times[following[current]] if following[current] < at else _INF
+                leave(keys[ids[current]], totals, times[current], after, now)
+                free = now + costs[ids[current]]
 
 
 @kernel

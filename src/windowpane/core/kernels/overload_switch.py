@@ -6,20 +6,19 @@ import numpy as np
 
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.kinetic import build, place
-from windowpane.core.kernels.staleness import area
+from windowpane.core.kernels.kinetic import NOBODY, build, place
 from windowpane.core.kernels.update_queue import (
     BEGAN,
     COST,
     FRESHEST,
-    MEASURED,
     NOW,
     WAITING,
-    Keys,
     Queue,
     arrive,
     deliver,
     enter_all,
+    join,
+    leave,
     serve,
 )
 
@@ -45,7 +44,9 @@ def overload_switch(
     """
     keys, totals = queue.keys, queue.totals
     free, came, load = -_INF, totals[BEGAN], 0.0
-    current, at, head = -1, 0, 0
+    current: int = np.int64(NOBODY)  # type: ignore[assignment] - as in `overload`
+    at: int = np.int64(0)  # type: ignore[assignment]
+    head = 0
     newest = False
     switches = 0
     while True:
@@ -64,7 +65,9 @@ def overload_switch(
                 if arrive(queue, FRESHEST, ids[at], now, at):
                     place(queue.tree, queue.ranks, queue.habits, ids[at], now)
             else:
-                _join(keys, totals, ids[at], now, at)
+                keys[ids[at]].row = at
+                join(keys[ids[at]], totals, now)
+                totals[WAITING] += 1.0
             at += 1
             if not newest and totals[WAITING] * totals[COST] > behind:
                 _collapse(queue, habits)
@@ -74,42 +77,18 @@ def overload_switch(
             if at < len(times) and times[at] == now:
                 continue
         if busy and free <= now:
-            deliver(queue, current, now)
-            current = -1
+            deliver(keys[current], totals, now)
+            current = NOBODY
         if current < 0:
             if newest:
                 current = serve(queue, now)
             elif head < at:
                 current = ids[head]
                 after = times[following[head]] if following[head] < at else _INF
-                _leave(keys, totals, current, times[head], after, now)
+                leave(keys[current], totals, times[head], after, now)
                 head += 1
             if current >= 0:
                 free = now + costs[current]
-
-
-@kernel
-def _join(keys: Keys, totals: Floats, key: int, now: float, row: int) -> None:
-    """A tuple joins the line."""
-    keys.row[key] = row
-    keys.updates[key] += 1
-    keys.arrived[key] = now
-    keys.first[key] = min(keys.first[key], now)
-    keys.pending[key] = min(keys.pending[key], now)
-    totals[WAITING] += 1.0
-    totals[NOW] = now
-
-
-@kernel
-def _leave(keys: Keys, totals: Floats, key: int, arrived: float, after: float, now: float) -> None:
-    """The first of the line is served; `after` is the arrival of the next tuple of its key."""
-    keys.queue_area[key] += area(keys.first[key], max(keys.served[key], totals[MEASURED]), now)
-    keys.waited[key] += now - arrived
-    keys.first[key] = after
-    keys.served[key] = now
-    keys.serves[key] += 1
-    totals[WAITING] -= 1.0
-    totals[NOW] = now
 
 
 @kernel

@@ -12,7 +12,8 @@ import numpy as np
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.habits import FORGET, notice
-from windowpane.core.kernels.kinetic import Ranks, Tournament, best, learn_price, place, remove
+from windowpane.core.kernels.key_ranks import Rank, Ranks
+from windowpane.core.kernels.kinetic import Tournament, best, learn_price, place, remove
 from windowpane.core.kernels.staleness import area
 
 FIFO, IN_PLACE, LINECUTTING, FRESHEST = 0, 1, 2, 3
@@ -56,6 +57,8 @@ KEYS = np.dtype(
 )
 """What is kept of each key; times are infinite where there is none. One array, as loops pass it around."""
 Keys = np.recarray[Any, Any]
+Known = Any
+"""The record of one key. Kernels for one key take it: references to arrays that are passed are counted."""
 
 
 class Queue(NamedTuple):
@@ -71,46 +74,51 @@ class Queue(NamedTuple):
 @kernel
 def arrive(queue: Queue, policy: int, key: int, now: float, row: int) -> bool:
     """An update overwrites the older one of its key. True where the key's rank is new or another."""
-    keys, totals = queue.keys, queue.totals
-    waiting = keys.first[key] < _INF
-    _learn_gap(keys, queue.habits, totals, key, now)
-    keys.row[key] = row
-    keys.arrived[key] = now
-    keys.updates[key] += 1
-    keys.pending[key] = min(keys.pending[key], now)
-    totals[NOW] = now
-    if not waiting:
-        keys.first[key] = now
-        totals[WAITING] += 1.0
-    return _enter(queue, policy, key, waiting)
+    return _arrive(queue.keys[key], queue.ranks[key], queue.habits, queue.totals, policy, now, row)
 
 
 @kernel
-def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
+def _arrive(
+    one: Known, rank: Rank, habits: Floats, totals: Floats, policy: int, now: float, row: int
+) -> bool:
+    waiting = one.first < _INF
+    _learn_gap(one, habits, totals[BEGAN], now)
+    one.row = row
+    one.arrived = now
+    one.updates += 1
+    one.pending = min(one.pending, now)
+    totals[NOW] = now
+    if not waiting:
+        one.first = now
+        totals[WAITING] += 1.0
+    return _enter(one, rank, totals, policy, waiting)
+
+
+@kernel
+def _enter(one: Known, rank: Rank, totals: Floats, policy: int, waiting: bool) -> bool:
     """Rank a key whose newest tuple came last of all. True where its rank is new or another."""
-    keys, ranks, totals = queue.keys, queue.ranks, queue.totals
     totals[ORDER] += 1.0
-    ranks.since[key] = keys.first[key]
+    rank.since = one.first
     if policy == FRESHEST:
-        ranks.silent[key] = keys.arrived[key]
-        ranks.gap[key] = gap_of(keys, key)
-        ranks.seen[key] = keys.weight[key]
-        ranks.price[key] = 1.0 / cost_of(keys, totals, key)
+        rank.silent = one.arrived
+        rank.gap = _gap_of(one)
+        rank.seen = one.weight
+        rank.price = 1.0 / cost_of(one, totals)
         return True
     cuts = policy == LINECUTTING or policy == VERY_FRONT  # noqa: PLR1714 - Numba builds no set here
-    if cuts and cost_of(keys, totals, key) * totals[WAITING] < gap_of(keys, key):
+    if cuts and cost_of(one, totals) * totals[WAITING] < _gap_of(one):
         # All who wait could be served between two updates of this key.
         if policy == VERY_FRONT:
-            ranks.constant[key] = _FRONT + totals[ORDER]
+            rank.constant = _FRONT + totals[ORDER]
             return True
         # It goes to the front, behind those who cut in before it.
-        if not waiting or ranks.constant[key] < 0.0:
-            ranks.constant[key] = _FRONT - totals[ORDER]
+        if not waiting or rank.constant < 0.0:
+            rank.constant = _FRONT - totals[ORDER]
             return True
         return False
     if policy == FIFO or not waiting:
         if policy != DUE:
-            ranks.constant[key] = -totals[ORDER]
+            rank.constant = -totals[ORDER]
         return True
     return False
 
@@ -119,39 +127,39 @@ def _enter(queue: Queue, policy: int, key: int, waiting: bool) -> bool:
 def enter_all(queue: Queue, policy: int, order: Ints) -> None:
     """Rank keys that wait already, in this order."""
     for i in range(len(order)):
-        _enter(queue, policy, order[i], waiting=False)
+        _enter(queue.keys[order[i]], queue.ranks[order[i]], queue.totals, policy, waiting=False)
 
 
 @kernel
-def _learn_gap(keys: Keys, habits: Floats, totals: Floats, key: int, now: float) -> None:
+def _learn_gap(one: Known, habits: Floats, began: float, now: float) -> None:
     """Count the time since the key's last update; for its first one, since the queue began.
 
     Updates that come at one time are of one batch, which says nothing of how often the key updates.
     """
-    if keys.updates[key] == 0:
-        keys.gaps[key] = now - totals[BEGAN]
-        keys.weight[key] = 1.0
+    if one.updates == 0:
+        one.gaps = now - began
+        one.weight = 1.0
         return
-    gap = now - keys.arrived[key]
+    gap = now - one.arrived
     if gap <= 0.0:
         return
-    if keys.weight[key] > 1.0:  # the time since the queue began is no gap to measure others by
-        notice(habits, gap / gap_of(keys, key))
-    keys.gaps[key] += gap - FORGET * keys.gaps[key]
-    keys.weight[key] += 1.0 - FORGET * keys.weight[key]
+    if one.weight > 1.0:  # the time since the queue began is no gap to measure others by
+        notice(habits, gap / _gap_of(one))
+    one.gaps += gap - FORGET * one.gaps
+    one.weight += 1.0 - FORGET * one.weight
 
 
 @kernel
-def gap_of(keys: Keys, key: int) -> float:
+def _gap_of(one: Known) -> float:
     """The mean time between updates of a key: 1 / its rate."""
-    gap: float = max(keys.gaps[key] / keys.weight[key], _TINY)
+    gap: float = max(one.gaps / one.weight, _TINY)
     return gap
 
 
 @kernel
-def cost_of(keys: Keys, totals: Floats, key: int) -> float:
+def cost_of(one: Known, totals: Floats) -> float:
     """What a service of the key is expected to take."""
-    cost: float = keys.cost[key] if keys.cost[key] > 0.0 else totals[COST]
+    cost: float = one.cost if one.cost > 0.0 else totals[COST]
     return cost
 
 
@@ -160,44 +168,57 @@ def turn_of(keys: Keys, totals: Floats, costs: Floats, key: int, budget: float) 
     """How long the turn of a key takes, by `costs` or AS_LEARNED; without a budget no time passes."""
     if not np.isfinite(budget):
         return 0.0
-    cost: float = costs[key] if len(costs) > 0 else cost_of(keys, totals, key)
+    cost: float = costs[key] if len(costs) > 0 else cost_of(keys[key], totals)
     return cost
 
 
 @kernel
 def serve(queue: Queue, now: float) -> int:
     """Take the key that the policy ranks first out of the queue, or NOBODY where none waits."""
-    keys, totals = queue.keys, queue.totals
     key = best(queue.tree, queue.ranks, queue.habits, now)
     if key >= 0:
-        # Where all tuples were kept before, a key may have been served since its first update that waits.
-        keys.queue_area[key] += area(keys.first[key], max(keys.served[key], totals[MEASURED]), now)
-        keys.waited[key] += now - keys.first[key]
-        keys.first[key] = _INF
-        keys.served[key] = now
-        keys.serves[key] += 1
-        totals[WAITING] -= 1.0
-        totals[NOW] = now
+        leave(queue.keys[key], queue.totals, queue.keys[key].first, _INF, now)
         remove(queue.tree, queue.ranks, key, now)
         learn_price(queue.tree, queue.ranks, queue.habits, key, now)
     return key
 
 
 @kernel
-def deliver(queue: Queue, key: int, now: float) -> None:
+def join(one: Known, totals: Floats, now: float) -> None:
+    """A tuple of a key comes to a line of all tuples."""
+    one.updates += 1
+    one.arrived = now
+    one.first = min(one.first, now)
+    one.pending = min(one.pending, now)
+    totals[NOW] = now
+
+
+@kernel
+def leave(one: Known, totals: Floats, arrived: float, after: float, now: float) -> None:
+    """A tuple that came at `arrived` is served; `after` is when the next one of its key came."""
+    # Where all tuples are kept, or were, the key may have been served since its first update that waits.
+    one.queue_area += area(one.first, max(one.served, totals[MEASURED]), now)
+    one.waited += now - arrived
+    one.first = after
+    one.served = now
+    one.serves += 1
+    totals[WAITING] -= 1.0
+    totals[NOW] = now
+
+
+@kernel
+def deliver(one: Known, totals: Floats, now: float) -> None:
     """The result of the last service of a key reached the application."""
-    keys = queue.keys
-    counted = max(keys.delivered[key], queue.totals[MEASURED])
-    keys.application_area[key] += area(keys.pending[key], counted, now)
-    keys.pending[key] = keys.first[key]
-    keys.delivered[key] = now
+    one.application_area += area(one.pending, max(one.delivered, totals[MEASURED]), now)
+    one.pending = one.first
+    one.delivered = now
 
 
 @kernel
 def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
     """The results of several services reached the application."""
     for i in range(len(ids)):
-        deliver(queue, ids[i], times[i])
+        deliver(queue.keys[ids[i]], queue.totals, times[i])
 
 
 @kernel
@@ -215,17 +236,24 @@ def learn_many(queue: Queue, ids: Ints, costs: Floats, weight: float = LEARN) ->
 def arrive_many(queue: Queue, policy: int, ids: Ints, times: Floats, rows: Ints) -> None:
     """A batch of updates in arrival order; each key enters the tournament once, however often it updates."""
     touched = np.empty(len(ids), np.int64)
-    stamps = queue.tree.stamps
+    keys, ranks, habits, totals, stamps = (
+        queue.keys,
+        queue.ranks,
+        queue.habits,
+        queue.totals,
+        queue.tree.stamps,
+    )
     stamps[-1] += 1
     count = 0
     for i in range(len(ids)):
         key = ids[i]
-        if arrive(queue, policy, key, times[i], rows[i]) and stamps[key] != stamps[-1]:
+        ranked = _arrive(keys[key], ranks[key], habits, totals, policy, times[i], rows[i])
+        if ranked and stamps[key] != stamps[-1]:
             stamps[key] = stamps[-1]
             touched[count] = key
             count += 1
     for i in range(count):
-        place(queue.tree, queue.ranks, queue.habits, touched[i], times[len(times) - 1])
+        place(queue.tree, ranks, habits, touched[i], times[len(times) - 1])
 
 
 @kernel

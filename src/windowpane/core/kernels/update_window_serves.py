@@ -10,8 +10,8 @@ import numpy as np
 from windowpane.core.arrays import Ints
 from windowpane.core.jit import kernel
 from windowpane.core.kernels.kinetic import place
-from windowpane.core.kernels.staleness import area
-from windowpane.core.kernels.update_queue import MEASURED, serve
+from windowpane.core.kernels.update_queue import deliver as deliver_tuple
+from windowpane.core.kernels.update_queue import serve
 from windowpane.core.kernels.update_windows import (
     AFTER,
     BEHIND,
@@ -162,9 +162,6 @@ def end(m: Machine, key: int, done: Delivered, now: float) -> bool:
 @kernel
 def deliver(m: Machine, key: int, now: float) -> None:
     """The last result of a key reached the application: it is as stale as the windows behind that make it."""
-    keys = m.waiting.keys
-    since = max(keys.delivered[key], m.waiting.totals[MEASURED])
-    keys.application_area[key] += area(keys.pending[key], since, now)
-    keys.delivered[key] = now
-    keys.pending[key] = m.moments[key, BEHIND]
+    deliver_tuple(m.waiting.keys[key], m.waiting.totals, now)
+    m.waiting.keys[key].pending = m.moments[key, BEHIND]
     m.moments[key, BEHIND] = _INF

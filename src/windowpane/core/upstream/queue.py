@@ -15,7 +15,8 @@ import numpy as np
 from windowpane.core.arrays import Bools, Floats, Ints, Values
 from windowpane.core.kernels import update_queue as steps
 from windowpane.core.kernels.habits import new_habits
-from windowpane.core.kernels.kinetic import RANKS, build, tournament
+from windowpane.core.kernels.key_ranks import RANKS
+from windowpane.core.kernels.kinetic import build, tournament
 from windowpane.core.upstream.staleness import Staleness, forget, staleness_of
 from windowpane.values.errors import BadQuery, BadState
 from windowpane.values.freshness import Policy, policy_of
