@@ -23,10 +23,9 @@ def overload(
     `most` gets the largest number of keys that waited.
     """
     free = -_INF
-    current, at = (
-        np.int64(NOBODY),
-        np.int64(0),
-    )  # of the type that they have later: else all is compiled twice
+    # Of the type that they have later: for a literal all that is given them would be compiled once more.
+    current: int = np.int64(NOBODY)  # type: ignore[assignment]
+    at: int = np.int64(0)  # type: ignore[assignment]
     while True:
         # What happens next: an update, or the consumer is done.
         arrival = times[at] if at < len(times) else _INF

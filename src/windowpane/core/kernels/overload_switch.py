@@ -44,7 +44,7 @@ def overload_switch(
     """
     keys, totals = queue.keys, queue.totals
     free, came, load = -_INF, totals[BEGAN], 0.0
-    current: int = np.int64(NOBODY)  # type: ignore[assignment] - as in `overload`
+    current: int = np.int64(NOBODY)  # type: ignore[assignment]  # as in `overload`
     at: int = np.int64(0)  # type: ignore[assignment]
     head = 0
     newest = False

@@ -90,7 +90,7 @@ def overload(
     what the operator works on, one window at most.
     """
     free = _INF
-    current: int = np.int64(NOBODY)  # type: ignore[assignment] - as in `overload`
+    current: int = np.int64(NOBODY)  # type: ignore[assignment]  # as in `overload`
     processed = 0
     at = 0
     while True:
