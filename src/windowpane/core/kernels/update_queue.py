@@ -222,7 +222,7 @@ def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
 
 
 @kernel
-def learn_many(queue: Queue, ids: Ints, costs: Floats, weight: float = LEARN) -> None:
+def learn_many(queue: Queue, ids: Ints, costs: Floats, weight: float) -> None:
     """What services took: an average that forgets, for each key by `weight` and, batch by batch, for all."""
     keys, totals = queue.keys, queue.totals
     for i in range(len(ids)):

@@ -82,11 +82,6 @@ class KeyQueue:
         """What a service takes on average, as far as it is known."""
         return float(self._queue.totals[steps.COST])
 
-    @property
-    def looked(self) -> int:
-        """How many keys were looked at so far, to place and rank keys and to find those to serve."""
-        return int(self._queue.tree.looked[0])
-
     def enqueue(self, ids: Ints, times: Floats, rows: Ints | None = None) -> None:
         """Take updates in arrival order; without `rows` their positions in this batch are used."""
         if not len(ids):
@@ -144,10 +139,8 @@ class KeyQueue:
         forget(self._queue.keys, self._queue.totals, ~live, now)
         arrays = self.arrays()
         by_key = {name: arrays[name][live] for name, _ in _by_key(self._queue)}
-        looked = self._queue.tree.looked
         made = KeyQueue.restore(self.policy, arrays | by_key)
-        self._count = made._count
-        self._queue = made._queue._replace(tree=made._queue.tree._replace(looked=looked))
+        self._count, self._queue = made._count, made._queue
 
     def staleness(self, now: float) -> Staleness:
         """Average staleness of each key seen, since the measurement began."""
@@ -226,8 +219,7 @@ def widened(queue: steps.Queue, size: int) -> steps.Queue:
     """The queue with room for more keys; nobody is in its tournament yet."""
     wide = new_queue(size, 0.0, 0.0)
     wide.keys[: len(queue.keys)], wide.ranks[: len(queue.ranks)] = queue.keys, queue.ranks
-    tree = wide.tree._replace(looked=queue.tree.looked)
-    return wide._replace(habits=queue.habits, tree=tree, totals=queue.totals)
+    return wide._replace(habits=queue.habits, totals=queue.totals)
 
 
 def _by_key(queue: steps.Queue) -> list[tuple[str, Values]]:

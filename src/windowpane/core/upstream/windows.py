@@ -17,7 +17,7 @@ from windowpane.core.kernels import update_window_runs as runs
 from windowpane.core.kernels import update_windows as steps
 from windowpane.core.kernels.kinetic import build
 from windowpane.core.kernels.paging import USED
-from windowpane.core.kernels.update_queue import MEASURED, NOW, learn_many
+from windowpane.core.kernels.update_queue import LEARN, MEASURED, NOW, learn_many
 from windowpane.core.kernels.zones import SIZE, WIDTH
 from windowpane.core.upstream.memory import PagePool, Usage
 from windowpane.core.upstream.memory_buffers import WindowBuffers
@@ -197,7 +197,7 @@ class WindowQueue:
 
     def learn(self, keys: Ints, costs: Floats) -> None:
         """What processing a window of these keys took; later services of a key count on it."""
-        learn_many(self._machine.waiting, keys, costs)
+        learn_many(self._machine.waiting, keys, costs, LEARN)
 
     def waiting(self) -> Ints:
         """The ids of the keys that wait, in order of id."""
