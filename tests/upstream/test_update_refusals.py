@@ -131,3 +131,18 @@ def test_as_many_columns_are_aggregated_as_can_be(commit):
     more = rows.append_column("c63", rows["c0"])
     with pytest.raises(BadAggregate, match="64 columns are aggregated; at most 63 can be"):
         UPDATES.window(2).agg(*map(wp.sum, [*names, "c63"])).put(more)
+
+
+@pytest.mark.parametrize("wanted", ["mean", None, wp.mean, ["v"]])
+def test_what_is_no_aggregate_is_refused(wanted):
+    with pytest.raises(BadQuery, match=r"that is no aggregate\. Give one such as wp\.mean\('price'\)"):
+        UPDATES.window(2).agg(wp.count(), wp.sum("v"), wanted)
+
+
+@pytest.mark.parametrize("given", [None, {"k": ["a"], "t": [1]}, ROWS.to_batches()[0]])
+def test_what_is_no_table_is_refused(given):
+    union, join = UPDATES.union(), UPDATES.join(within=3)
+    for push in (union.push, lambda rows: union.push(ROWS, rows), lambda rows: join.push(ROWS, rows)):
+        with pytest.raises(WrongType, match=r"the rows are a \w+\. Give an Arrow table"):
+            push(given)
+    assert union.push(ROWS).num_rows == join.push(ROWS, ROWS).num_rows == 2

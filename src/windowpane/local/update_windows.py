@@ -264,11 +264,13 @@ def _update_policy(name: Policy | str) -> Policy:
 
 
 def _check_names(keys: Sequence[str], aggregates: Sequence[Aggregates]) -> None:
-    """Each column of the result must have a name of its own."""
+    """What is wanted must be aggregates, and each column of the result must have a name of its own."""
     if not aggregates:
         raise BadQuery("agg() needs an aggregate, such as wp.mean('price').")
     taken = {*keys, "window"}
     for aggregate in aggregates:
+        if not isinstance(aggregate, Aggregates):
+            raise BadQuery(f"agg({aggregate!r}): that is no aggregate. Give one such as wp.mean('price').")
         if aggregate.name in taken:
             raise BadQuery(
                 f"the result would have two columns {aggregate.name!r}. Name one of them anew, with "

@@ -185,13 +185,15 @@ class UpdateUnion:
     """Merges streams with one update key. Of rows with one time that of the first input is taken."""
 
     def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
-        self._known, self._union = _Known(updates, forget, clock), Union()
+        self._updates, self._known = updates, _Known(updates, forget, clock)
+        self._union = Union()
         self._first: pa.Table | None = None
 
     def push(self, *inputs: pa.Table) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
         if not inputs:
             raise BadQuery("push() needs a table of each stream that is merged.")
+        inputs = tuple(self._updates._checked(rows) for rows in inputs)
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
         some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
