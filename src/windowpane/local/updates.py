@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Column, Tuples
-from windowpane.core.columns import usable_time
+from windowpane.core.columns import usable_time, without_views
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.core.upstream.recency import Recency
@@ -65,12 +65,14 @@ class Updates:
     def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
         """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
         need_callable(keep, "keep", "the rows that says which of them stay")
-        return self._checked(rows).filter(mask(keep(rows), len(rows)))
+        rows = self._checked(rows)
+        return rows.filter(mask(keep(rows), len(rows)))
 
     def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """A row for each row; the function may change every column but the key."""
         need_callable(function, "function", "the rows")
-        made = function(self._checked(rows))
+        rows = self._checked(rows)
+        made = function(rows)
         if not isinstance(made, pa.Table):
             raise WrongType(f"map made a {type(made).__name__} of the rows. Return an Arrow table.")
         if len(made) != len(rows):
@@ -131,7 +133,8 @@ class Updates:
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
         need_columns(rows.column_names, (*self.keys, self.time), "the table")
-        return rows
+        schema = without_views(rows.schema)  # Arrow cannot filter or take views
+        return rows if schema == rows.schema else rows.cast(schema)
 
 
 @dataclass(frozen=True)
@@ -201,11 +204,13 @@ class UpdateUnion:
         if self._first is not None:  # later rows update earlier ones, so they have their columns
             inputs, names = (self._first, *inputs), ["what came before", *names]
         whole = stacked(inputs, names)
-        self._first = whole.slice(0, 0)
-        found = self._union.push(*some)
-        self._known.forget(some, self._union)
+        found = self._union.youngest(*some)
         at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
-        return whole.take(pa.array(np.sort(at)))
+        made = whole.take(pa.array(np.sort(at)))
+        self._first = whole.slice(0, 0)
+        self._union.sent(found)
+        self._known.forget(some, self._union)
+        return made
 
 
 class UpdateJoin:
@@ -232,7 +237,7 @@ class UpdateJoin:
 
     def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
-        new = (self._updates._checked(left), self._updates._checked(right))
+        left, right = new = self._updates._checked(left), self._updates._checked(right)
         need_own_names(joined_names(self._updates.keys, *new))
         need_like_times(self._updates.time, left, right)
         some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]

@@ -42,14 +42,23 @@ class Union:
 
     def push(self, *inputs: Tuples) -> Tuples:
         """What the inputs hold now; the youngest of each key that is younger than the last that went out."""
+        found = self.youngest(*inputs)
+        self.sent(found)
+        return found
+
+    def youngest(self, *inputs: Tuples) -> Tuples:
+        """As `push`, but nothing counts as sent before `sent` says so."""
         merged = no_tuples()
         for tuples in reversed(inputs):  # so that the first input comes last among equals
             merged = concat_tuples(merged, tuples)
         newest = last_of_key(merged.key, merged.time)
         self._last = _widened(self._last, merged.key)
         newest = newest[merged.time[newest] > self._last[merged.key[newest]]]
-        self._last[merged.key[newest]] = merged.time[newest]
         return merged.take(np.sort(newest))
+
+    def sent(self, found: Tuples) -> None:
+        """These went out."""
+        self._last[found.key] = found.time
 
     def keep(self, live: Bools) -> None:
         """Forget the keys that are not live, by id, and number the others anew, in order."""
