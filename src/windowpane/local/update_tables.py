@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.core.arrays import Column, Ints
 from windowpane.core.column_types import plain_type
 from windowpane.core.keys import KeyIndex
 from windowpane.local.rows import need_columns
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
+
+Types = dict[str, pa.DataType]
 
 
 def need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
@@ -75,6 +79,38 @@ def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
                 wanted = f"{kinds[typed[0]]} as in {names[typed[0]]}"
                 raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
     return pa.concat_tables([rows.select(columns) for rows in tables], promote_options="default")
+
+
+def types_with(known: Mapping[str, pa.DataType], rows: pa.Table, names: Sequence[str]) -> Types:
+    """The types of columns, which must be those that are known; nulls alone fix no type."""
+    types = dict(known)
+    for name in names:
+        kind = rows.schema.field(name).type
+        found = kind.value_type if pa.types.is_dictionary(kind) else kind
+        was = types.setdefault(name, found)
+        if pa.types.is_null(was):
+            types[name] = found
+        elif not pa.types.is_null(found) and found != was:
+            remedy = "Cast the column: all rows must have it in the type of the first ones."
+            raise wrong_type(name, found, str(was), remedy)
+    return types
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows as the core takes them, of which nothing can be refused any more."""
+
+    count: int
+    keys: list[pa.Array]
+    columns: dict[str, Column]
+    places: Ints | None
+
+    def since(self, first: int) -> Given:
+        """The rows from this one on."""
+        at = np.arange(first, self.count)
+        columns = {name: column.take(at) for name, column in self.columns.items()}
+        places = None if self.places is None else self.places[first:]
+        return Given(len(at), [keys.slice(first) for keys in self.keys], columns, places)
 
 
 def mask(found: Any, rows: int) -> pa.Array:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Column, Tuples
-from windowpane.core.columns import usable_time, without_views
-from windowpane.core.keys import KeyIndex
+from windowpane.core.arrays import Tuples
+from windowpane.core.columns import without_views
 from windowpane.core.upstream.operators import Join, Union, check_grouping
-from windowpane.core.upstream.recency import Recency
 from windowpane.local.rows import need_columns
 from windowpane.local.update_arguments import names_of, need_callable, need_options
+from windowpane.local.update_keys import ROW, Clock, KnownKeys, numbers_of
 from windowpane.local.update_tables import (
     joined_names,
     mask,
@@ -29,14 +28,11 @@ from windowpane.local.update_tables import (
     stacked,
 )
 from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows
-from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
-Clock = Callable[[], float]
-_ROW = "row"
 _MANY_PIECES = 64
 
 
@@ -154,42 +150,12 @@ class WindowedUpdates:
         )
 
 
-class _Known:
-    """Rows with ids for their keys, the same for all inputs and pushes; keys are forgotten when idle."""
-
-    def __init__(self, updates: Updates, forget: float, clock: Clock | None) -> None:
-        self._updates = updates
-        self._index: KeyIndex | None = None
-        self._recency, self._clock = Recency(forget), clock_of(clock)
-
-    def tuples(self, rows: pa.Table, first: int) -> Tuples:
-        """Times and key ids, and the rows' numbers from `first` on."""
-        rows, names = self._updates._checked(rows), self._updates.keys
-        if self._index is None:
-            self._index = KeyIndex(names, [rows.schema.field(name).type for name in names])
-        time_ = usable_time(rows[self._updates.time], self._updates.time)
-        ids = self._index.encode([rows[name] for name in names], len(rows))
-        return Tuples(time_, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
-
-    def forget(self, some: Sequence[Tuples], operator: Union | Join) -> None:
-        """Tuples came; forget keys that had none for long."""
-        assert self._index is not None
-        ids = np.concatenate([tuples.key for tuples in some])
-        self._recency.saw(ids, len(self._index), self._clock())
-        if self._recency.due(len(self._index)):
-            gone = self._recency.gone(np.ones(len(self._index), np.bool_))
-            if gone is not None:
-                operator.keep(~gone)
-                self._index.compact(~gone)
-                self._recency.keep(~gone)
-
-
 class UpdateUnion:
     """Merges streams with one update key. Of rows with one time that of the first input is taken."""
 
     def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
-        self._updates, self._known = updates, _Known(updates, forget, clock)
-        self._union = Union()
+        self._updates, self._union = updates, Union()
+        self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._first: pa.Table | None = None
 
     def push(self, *inputs: pa.Table) -> pa.Table:
@@ -197,19 +163,21 @@ class UpdateUnion:
         if not inputs:
             raise BadQuery("push() needs a table of each stream that is merged.")
         inputs = tuple(self._updates._checked(rows) for rows in inputs)
+        read = self._known.read(inputs)
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
-        some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
         names = [f"input {n} of the union" for n in range(1, len(inputs) + 1)]
         if self._first is not None:  # later rows update earlier ones, so they have their columns
             inputs, names = (self._first, *inputs), ["what came before", *names]
         whole = stacked(inputs, names)
+        some = self._known.tuples(read, firsts[:-1])
         found = self._union.youngest(*some)
-        at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
-        made = whole.take(pa.array(np.sort(at)))
+        made = whole.take(pa.array(np.sort(numbers_of(found))))
         self._first = whole.slice(0, 0)
         self._union.sent(found)
-        self._known.forget(some, self._union)
+        live = self._known.saw(some)
+        if live is not None:
+            self._union.keep(live)
         return made
 
 
@@ -228,8 +196,8 @@ class UpdateJoin:
         forget: float = 3600.0,
         clock: Clock | None = None,
     ) -> None:
-        self._updates, self._known = updates, _Known(updates, forget, clock)
-        self._on = on
+        self._updates, self._on = updates, on
+        self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._join = Join(within, None if on is None else self._matches)
         self._rows: list[pa.Table] = []
         self._numbers = [np.empty(0, np.int64), np.empty(0, np.int64)]
@@ -240,25 +208,27 @@ class UpdateJoin:
         left, right = new = self._updates._checked(left), self._updates._checked(right)
         need_own_names(joined_names(self._updates.keys, *new))
         need_like_times(self._updates.time, left, right)
-        some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
+        read = self._known.read(new)
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
         sides = zip(kept, new, ("left", "right"), strict=True)
         rows = [stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
-        self._rows = rows
+        some, self._rows = self._known.tuples(read, self._came), rows
         self._numbers = [
-            np.concatenate([old, tuples.columns[_ROW].values])
+            np.concatenate([old, tuples.columns[ROW].values])
             for old, tuples in zip(self._numbers, some, strict=True)
         ]
         self._came = [came + len(rows) for came, rows in zip(self._came, new, strict=True)]
         found = self._join.push(*some)
         made = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
-        self._known.forget(some, self._join)
+        live = self._known.saw(some)
+        if live is not None:
+            self._join.keep(live)
         self._forget()
         return self._table(*made)
 
     def _side(self, which: int, tuples: Tuples) -> pa.Table:
-        at = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
-        return self._rows[which].take(pa.array(np.searchsorted(self._numbers[which], at)))
+        at = np.searchsorted(self._numbers[which], numbers_of(tuples))
+        return self._rows[which].take(pa.array(at))
 
     def _matches(self, left: Tuples, right: Tuples) -> Any:
         assert self._on is not None
@@ -276,7 +246,7 @@ class UpdateJoin:
             if len(rows) <= 2 * len(tuples) and rows.column(0).num_chunks < _MANY_PIECES:
                 continue
             self._rows[which] = self._side(which, tuples).combine_chunks()
-            self._numbers[which] = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
+            self._numbers[which] = numbers_of(tuples)
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
         keys = self._updates.keys

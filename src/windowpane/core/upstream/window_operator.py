@@ -77,30 +77,32 @@ class FreshWindows:
         policy: Policy | str = Policy.IN_PLACE,
         cost: float = 1.0,
     ) -> None:
-        self._bind(aggregates, types)
-        names = sorted({column for aggregate in aggregates for column in aggregate.columns})
-        for name in names:
-            kind = plain_type(types[name])
-            if not (is_integral(kind) or pa.types.is_floating(kind) or scale_of(kind) is not None):
-                remedy = "Cast the column, or give the ids of its values."
-                raise wrong_type(name, types[name], "a number, boolean or time", remedy)
-        if len(names) > _MOST_COLUMNS:
-            raise BadAggregate(f"{len(names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
-        self._names = tuple(names)
-        self._types = {name: plain_type(types[name]) for name in names}
-        self._open: Rows = no_rows(self._layout)
+        self._names = tuple(sorted({column for aggregate in aggregates for column in aggregate.columns}))
+        if len(self._names) > _MOST_COLUMNS:
+            raise BadAggregate(f"{len(self._names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
+        self._aggregates, self._open = tuple(aggregates), no_rows(())
+        self._layout: Layout = ()
+        self.retype(types)
         self._ends: Ints = np.empty(0, np.int64)
         self._held = _NOTHING
         self._failed = ""
-        width = _COLUMNS + len(names)
+        width = _COLUMNS + len(self._names)
         self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost, block=_BLOCK)
 
-    def _bind(
-        self, aggregates: Sequence[Aggregate | UserAggregate], types: Mapping[str, pa.DataType]
-    ) -> None:
-        self._aggregates = tuple(aggregates)
-        self._bound = tuple(bind(aggregate, dict(types)) for aggregate in aggregates)
-        self._layout: Layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
+    def retype(self, types: Mapping[str, pa.DataType]) -> None:
+        """Columns have these types; of one that had another nothing but nulls may have come."""
+        kinds = {name: _held_type(name, types[name]) for name in self._names}
+        known = dict(zip(self._layout, self._open.partials, strict=True))
+        self._bind(kinds)
+        # No partial knows anything of nulls, so one of another type is that of no tuples.
+        n = len(self._open)
+        partials = tuple(known[p] if p in known else p.identity(n) for p in self._layout)
+        self._open = Rows(self._open.start, self._open.key, partials)
+
+    def _bind(self, types: dict[str, pa.DataType]) -> None:
+        self._bound = tuple(bind(aggregate, types) for aggregate in self._aggregates)
+        self._layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
+        self._types = types
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickle: all but what follows from the aggregates, which holds functions."""
@@ -109,9 +111,9 @@ class FreshWindows:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Go on from what pickle kept."""
-        aggregates, self._names, self._types, kept, self.queue = state
+        self._aggregates, self._names, types, kept, self.queue = state
         self._open, self._ends, self._held, self._failed = kept
-        self._bind(aggregates, self._types)
+        self._bind(types)
 
     @property
     def begun(self) -> int:
@@ -233,6 +235,15 @@ class FreshWindows:
         columns += [pa.array(served.committed), pa.array(served.done)]
         names = ["key", "window", *(bound.name for bound in self._bound), "committed", "done"]
         return pa.Table.from_arrays(columns, names)
+
+
+def _held_type(name: str, type_: pa.DataType) -> pa.DataType:
+    """The type of a column's values; it must be one that fits into a word."""
+    kind = plain_type(type_)
+    if not (is_integral(kind) or pa.types.is_floating(kind) or scale_of(kind) is not None):
+        remedy = "Cast the column, or give the ids of its values."
+        raise wrong_type(name, type_, "a number, boolean or time", remedy)
+    return kind
 
 
 def _reaching(by_key: Ints, count: int) -> Ints:
