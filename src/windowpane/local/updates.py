@@ -169,7 +169,7 @@ class UpdateUnion:
         names = [f"input {n} of the union" for n in range(1, len(inputs) + 1)]
         if self._first is not None:  # later rows update earlier ones, so they have their columns
             inputs, names = (self._first, *inputs), ["what came before", *names]
-        whole = stacked(inputs, names)
+        whole = stacked(inputs, names, self._updates.keys)
         some = self._known.tuples(read, firsts[:-1])
         found = self._union.youngest(*some)
         made = whole.take(pa.array(np.sort(numbers_of(found))))
@@ -211,7 +211,10 @@ class UpdateJoin:
         read = self._known.read(new)
         kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
         sides = zip(kept, new, ("left", "right"), strict=True)
-        rows = [stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
+        keys = self._updates.keys
+        rows = [
+            stacked([old, now], [f"what was {s} before", f"what is {s} now"], keys) for old, now, s in sides
+        ]
         some, self._rows = self._known.tuples(read, self._came), rows
         self._numbers = [
             np.concatenate([old, tuples.columns[ROW].values])
