@@ -146,3 +146,37 @@ def test_what_is_no_table_is_refused(given):
         with pytest.raises(WrongType, match=r"the rows are a \w+\. Give an Arrow table"):
             push(given)
     assert union.push(ROWS).num_rows == join.push(ROWS, ROWS).num_rows == 2
+
+
+def at(*nanoseconds, kind=None):
+    times = pa.array(nanoseconds, kind or pa.timestamp("ns"))
+    return pa.table({"k": ["a"] * len(times), "t": times, "v": range(len(times))})
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_times_that_no_microsecond_tells_apart_are_refused(encoded):
+    union, join, fresh = UPDATES.union(), UPDATES.join("1 s"), UPDATES.window("2 us").agg(wp.count())
+    fine, whole = at(2_000, 2_600, -3_000), at(-2_000, 2_000, 5_000)
+    if encoded:
+        fine, whole = (r.set_column(1, "t", r["t"].dictionary_encode()) for r in (fine, whole))
+    for push in (union.push, lambda rows: join.push(rows, rows), fresh.put):
+        with pytest.raises(
+            BadQuery,
+            match=r"column 't' holds 2600 \(timestamp\[ns\]\), which is no whole microsecond, .* Cast the "
+            r"column to microseconds, with cast\(pa\.timestamp\('us'\), safe=False\)",
+        ):
+            push(fine)
+        push(whole)
+    assert fresh.get()["count"].to_pylist() == [1]
+    assert union.push(at(6_000) if not encoded else whole).num_rows == int(not encoded)
+
+
+def test_times_of_nanoseconds_without_a_microsecond_between_are_refused_after_others():
+    union = UPDATES.union()
+    assert union.push(at(3_000)).num_rows == 1
+    for _ in range(2):
+        with pytest.raises(BadQuery, match="which is no whole microsecond"):
+            union.push(at(3_600))
+    with pytest.raises(BadQuery, match="without a usable time"):
+        union.push(at(None, 3_600))
+    assert union.push(at(4_000)).num_rows == 1

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Bools, Column, Ints, Tuples
-from windowpane.core.columns import usable_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.recency import Recency
+from windowpane.local.update_tables import event_times
 from windowpane.values.clocks import clock_of
 
 Clock = Callable[[], float]
@@ -54,7 +54,7 @@ class KnownKeys:
 
     def read(self, tables: Sequence[pa.Table]) -> Read:
         """Refuse keys and times that cannot be; nothing is kept of the tables yet."""
-        times = [usable_time(rows[self._time], self._time) for rows in tables]
+        times = [event_times(rows[self._time], self._time) for rows in tables]
         index = self._index
         for rows in tables:
             index = index_for(index, self._names, rows)

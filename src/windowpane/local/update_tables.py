@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 
 from windowpane.core.arrays import Column, Ints
 from windowpane.core.column_types import plain_type
-from windowpane.core.columns import flat
+from windowpane.core.columns import flat, raw_values, scale_of, usable_time
 from windowpane.core.key_types import fitted, stored
 from windowpane.core.keys import KeyIndex
 from windowpane.local.rows import need_columns
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
 
 Types = dict[str, pa.DataType]
+_FINER = -1_000
+"""The scale of nanoseconds: so many of them are a microsecond."""
 
 
 def need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
@@ -107,6 +109,23 @@ def _cast_keys(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Ch
     except pa.ArrowException as error:
         remedy = f"Cast the column before its rows are given ({error})."
         raise wrong_type(name, column.type, str(wanted), remedy) from error
+
+
+def event_times(column: pa.ChunkedArray, name: str) -> Ints:
+    """Event times, moments in microseconds; finer ones are refused, as they would become equal."""
+    times = usable_time(column, name)
+    if scale_of(plain_type(column.type)) == _FINER:
+        array = flat(column)
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        raw = raw_values(plain, np.int64)
+        odd = raw[raw % -_FINER != 0]
+        if len(odd):
+            raise BadQuery(
+                f"column {name!r} holds {odd[0]} ({plain.type}), which is no whole microsecond, so that "
+                "younger rows could not be told from older ones. Cast the column to microseconds, with "
+                "cast(pa.timestamp('us'), safe=False)."
+            )
+    return times
 
 
 def types_with(known: Mapping[str, pa.DataType], rows: pa.Table, names: Sequence[str]) -> Types:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.columns import TIME_LIMIT, read_column, usable_time
+from windowpane.core.columns import TIME_LIMIT, read_column
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.memory import PagePool, set_aside
 from windowpane.core.upstream.recency import Recency
@@ -25,7 +25,7 @@ from windowpane.local.rows import need_columns
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
 from windowpane.local.update_queue import Freshness
-from windowpane.local.update_tables import Given, Types, types_with
+from windowpane.local.update_tables import Given, Types, event_times, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
@@ -209,7 +209,7 @@ class UpdateWindows:
         return self._operator, index, given
 
     def _read(self, index: KeyIndex, rows: pa.Table) -> Given:
-        places = usable_time(rows[self._time], self._time) if self._window.timed else None
+        places = event_times(rows[self._time], self._time) if self._window.timed else None
         columns = {name: read_column(rows[name], name) for name in self._names}
         return Given(len(rows), index.fitted([rows[name] for name in self._keys]), columns, places)
 
