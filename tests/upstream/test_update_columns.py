@@ -102,7 +102,8 @@ def test_refused_rows_change_nothing_of_windows_that_hold_rows():
     "later", [pa.array([0.5, 2.0]), pa.array([5, 9], pa.timestamp("s")), pa.array([3, 4])]
 )
 def test_a_column_of_nulls_fixes_no_type_of_windows(commit, later):
-    wanted = [wp.count(), wp.count("v"), wp.max("v"), wp.first("v"), wp.collect("v"), wp.sum("n")]
+    wanted = [wp.count(), wp.count("v"), wp.max("v"), wp.first("v"), wp.collect("v"), wp.sum("n"),
+              wp.arg_max("n", "v"), wp.arg_min("v", "n"), wp.distinct("v"), wp.variance("n")]  # fmt: skip
     fresh, typed = (UPDATES.window(3, commit=commit, clock=lambda: 0.0).agg(*wanted) for _ in range(2))
     nulls = pa.table({"k": ["a", "b"], "t": [1, 1], "v": pa.nulls(2), "n": [1, 2]})
     some = pa.table({"k": ["a", "b"] * 2, "t": [2, 2, 3, 3], "n": [3, 4, 5, 6],
@@ -117,6 +118,14 @@ def test_a_column_of_nulls_fixes_no_type_of_windows(commit, later):
     assert found.equals(typed.get())
     with pytest.raises(WrongType, match="column 'v' has type bool"):
         fresh.put(rows(v=[True], n=[1]))
+    fresh = UPDATES.window(3, commit=commit).agg(*wanted)
+    fresh.put(nulls)
+    fresh.get()
+    for _ in range(2):
+        with pytest.raises(WrongType, match="column 'v' has type string"):
+            fresh.put(rows(v=["x"], n=[1]))
+    assert fresh.put(some) == 0
+    assert fresh.get().num_rows == 2
 
 
 def test_keys_of_nulls_only_fix_no_type():
