@@ -141,3 +141,20 @@ def test_keys_of_nulls_only_fix_no_type():
     assert join.push(some.slice(0, 0), some)["right_v"].to_pylist() == [4]
     with pytest.raises(WrongType, match="column 'k' has type int64, but string is needed"):
         fresh.put(some.set_column(0, "k", pa.array([1, 2])))
+
+
+def test_a_join_finds_its_rows_in_whichever_piece_they_lie():
+    encoded = pa.array(["x", "y"] * 20).dictionary_encode()
+    whole = pa.table({"k": [i % 7 for i in range(40)], "t": range(40), "n": encoded, "v": pa.nulls(40)})
+    join, none = UPDATES.join(within=100), whole.slice(0, 0)
+    for i in range(40):
+        part = whole.slice(i, 1)
+        if i == 20:
+            part = part.set_column(3, "v", pa.array([2.5]))
+        assert join.push(part, none).num_rows == 0
+    assert 1 < len(join._rows[0].pieces) < 6
+    found = join.push(none, whole.slice(0, 7)).sort_by("k")
+    last = {i % 7: i for i in range(40)}
+    assert found["t"].to_pylist() == [last[k] for k in range(7)]
+    assert found["n"].to_pylist() == [encoded[last[k]].as_py() for k in range(7)]
+    assert found.schema.field("v").type == pa.float64()

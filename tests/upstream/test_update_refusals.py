@@ -180,3 +180,18 @@ def test_times_of_nanoseconds_without_a_microsecond_between_are_refused_after_ot
     with pytest.raises(BadQuery, match="without a usable time"):
         union.push(at(None, 3_600))
     assert union.push(at(4_000)).num_rows == 1
+
+
+def test_tables_of_a_push_whose_predicate_failed_have_not_come():
+    join = UPDATES.join(within=3, on=lambda left, right: pc.equal(left["v"], right["right"]))
+    wrong = pa.table({"k": [1], "t": [1], "v": [1]})
+    for _ in range(2):
+        with pytest.raises(KeyError, match="right"):
+            join.push(wrong, wrong)
+    right = ROWS.rename_columns(["t", "k", "right"])
+    assert join.push(ROWS.slice(0, 1), right).num_rows == 1
+    with pytest.raises(WrongType, match="column 'k' has type int64, but string is needed"):
+        join.push(wrong, right)
+    assert join.push(ROWS.slice(1), right.slice(0, 0)).to_pylist() == [
+        {"t": 2, "k": "b", "v": 2, "right_t": 2, "right": 2}
+    ]

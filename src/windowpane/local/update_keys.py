@@ -63,22 +63,22 @@ class KnownKeys:
 
     def tuples(self, read: Read, firsts: Sequence[int]) -> list[Tuples]:
         """Times, ids of keys, and the rows' numbers from the first of each table on."""
-        self._index, made = read.index, []
+        made = []
         for time, keys, first in zip(read.times, read.keys, firsts, strict=True):
             numbers = Column(np.arange(first, first + len(time)))
             made.append(Tuples(time, read.index.encode(keys, len(time)), {ROW: numbers}))
         return made
 
-    def saw(self, some: Sequence[Tuples]) -> Bools | None:
-        """Tuples came; which keys stay if some that had none for long are forgotten now."""
-        assert self._index is not None
-        self._recency.saw(np.concatenate([t.key for t in some]), len(self._index), self._clock())
-        if not self._recency.due(len(self._index)):
+    def saw(self, index: KeyIndex, some: Sequence[Tuples]) -> Bools | None:
+        """Tuples were taken; which keys stay if some that had none for long are forgotten now."""
+        self._index = index
+        self._recency.saw(np.concatenate([tuples.key for tuples in some]), len(index), self._clock())
+        if not self._recency.due(len(index)):
             return None
-        gone = self._recency.gone(np.ones(len(self._index), np.bool_))
+        gone = self._recency.gone(np.ones(len(index), np.bool_))
         if gone is None:
             return None
-        self._index.compact(~gone)
+        index.compact(~gone)
         self._recency.keep(~gone)
         return ~gone
 

@@ -18,7 +18,8 @@ from windowpane.core.columns import without_views
 from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.local.rows import need_columns
 from windowpane.local.update_arguments import names_of, need_callable, need_options
-from windowpane.local.update_keys import ROW, Clock, KnownKeys, numbers_of
+from windowpane.local.update_keys import Clock, KnownKeys, numbers_of
+from windowpane.local.update_rows import KeptRows
 from windowpane.local.update_tables import (
     joined_names,
     mask,
@@ -33,7 +34,6 @@ from windowpane.values.errors import BadQuery, WrongType
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
-_MANY_PIECES = 64
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class UpdateUnion:
         made = whole.take(pa.array(np.sort(numbers_of(found))))
         self._first = whole.slice(0, 0)
         self._union.sent(found)
-        live = self._known.saw(some)
+        live = self._known.saw(read.index, some)
         if live is not None:
             self._union.keep(live)
         return made
@@ -199,57 +199,40 @@ class UpdateJoin:
         self._updates, self._on = updates, on
         self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._join = Join(within, None if on is None else self._matches)
-        self._rows: list[pa.Table] = []
-        self._numbers = [np.empty(0, np.int64), np.empty(0, np.int64)]
-        self._came = [0, 0]
+        self._rows = (KeptRows("left"), KeptRows("right"))
 
     def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
-        left, right = new = self._updates._checked(left), self._updates._checked(right)
-        need_own_names(joined_names(self._updates.keys, *new))
-        need_like_times(self._updates.time, left, right)
-        read = self._known.read(new)
-        kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
-        sides = zip(kept, new, ("left", "right"), strict=True)
-        keys = self._updates.keys
-        rows = [
-            stacked([old, now], [f"what was {s} before", f"what is {s} now"], keys) for old, now, s in sides
-        ]
-        some, self._rows = self._known.tuples(read, self._came), rows
-        self._numbers = [
-            np.concatenate([old, tuples.columns[ROW].values])
-            for old, tuples in zip(self._numbers, some, strict=True)
-        ]
-        self._came = [came + len(rows) for came, rows in zip(self._came, new, strict=True)]
-        found = self._join.push(*some)
-        made = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
-        live = self._known.saw(some)
+        new, keys = [self._updates._checked(rows) for rows in (left, right)], self._updates.keys
+        need_own_names(joined_names(keys, *new))
+        need_like_times(self._updates.time, *new)
+        read, before = self._known.read(new), self._rows
+        rows = [kept.with_rows(now, keys) for kept, now in zip(before, new, strict=True)]
+        some = self._known.tuples(read, [kept.came for kept in before])
+        self._rows = (rows[0], rows[1])
+        try:
+            found = self._join.push(*some)
+        except BaseException:  # the predicate is not ours: if it fails nothing came
+            self._rows = before
+            raise
+        made = [kept.take(numbers_of(of)) for kept, of in zip(rows, (found.left, found.right), strict=True)]
+        live = self._known.saw(read.index, some)
         if live is not None:
             self._join.keep(live)
         self._forget()
         return self._table(*made)
 
-    def _side(self, which: int, tuples: Tuples) -> pa.Table:
-        at = np.searchsorted(self._numbers[which], numbers_of(tuples))
-        return self._rows[which].take(pa.array(at))
-
     def _matches(self, left: Tuples, right: Tuples) -> Any:
         assert self._on is not None
-        return mask(self._on(self._side(0, left), self._side(1, right)), len(left)).to_numpy(
-            zero_copy_only=False
-        )
+        sides = [kept.take(numbers_of(of)) for kept, of in zip(self._rows, (left, right), strict=True)]
+        return mask(self._on(*sides), len(left)).to_numpy(zero_copy_only=False)
 
     def _forget(self) -> None:
-        """Drop the rows that the join no longer holds, once they are as many as the others.
-
-        Each push adds a piece to the rows, and finding a row takes as long as there are pieces.
-        """
-        for which, tuples in enumerate(self._join.kept):
-            rows = self._rows[which]
-            if len(rows) <= 2 * len(tuples) and rows.column(0).num_chunks < _MANY_PIECES:
-                continue
-            self._rows[which] = self._side(which, tuples).combine_chunks()
-            self._numbers[which] = numbers_of(tuples)
+        """Drop the rows that the join no longer holds, once they are as many as the others."""
+        if all(len(rows) <= 2 * size for rows, size in zip(self._rows, self._join.sizes, strict=True)):
+            return
+        left, right = (np.sort(numbers_of(tuples)) for tuples in self._join.kept)
+        self._rows = (self._rows[0].only(left), self._rows[1].only(right))
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
         keys = self._updates.keys

@@ -12,7 +12,7 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Cells, Ints, Ragged, Values
 from windowpane.core.kernels.update_windows import NONE
-from windowpane.core.rows import Rows, no_rows
+from windowpane.core.rows import Rows, heads_of, no_rows
 
 
 class Begun:
@@ -36,7 +36,8 @@ class Begun:
 
     def take(self, keys: Ints) -> Rows:
         """Take out what these keys have begun, sorted by (end, key)."""
-        keys = np.unique(keys[self.ends(keys) != NONE])
+        keys = np.sort(keys[self.ends(keys) != NONE])
+        keys = keys[heads_of(keys)]
         if not len(keys):
             return no_rows(())
         keys = keys[np.argsort(self._ends[keys], kind="stable")]
