@@ -147,10 +147,27 @@ def test_one_new_tuple_is_paired_with_those_of_its_key_alone(left_first):
 def test_without_a_predicate_there_are_no_more_pairs_than_new_tuples():
     join, n = Join(10_000), 100
     some = tuples([(t, 0, 1) for t in range(n)])
-    assert [len(part) for part in join._candidates(some, some, some)] == [n, n]
-    join.push(some, some)
     one, none = tuples([(n, 0, 1)]), tuples([])
-    assert [part.tolist() for part in join._candidates(one, none, some)] == [[n], [n - 1]]
+    assert [len(part) for part in join._candidates((some, some), (none, none), some)] == [n, n]
+    assert [part.tolist() for part in join._candidates((one, none), (some, some), some)] == [[n], [n - 1]]
+
+
+@pytest.mark.parametrize("n", [100, 5_000])
+def test_a_push_looks_only_at_what_is_kept_of_its_keys(n):
+    looked_at = []
+
+    class Counted(Join):
+        def _alive(self, side):
+            looked_at.append(len(side))
+            return super()._alive(side)
+
+    join, all_keys = Counted(10_000), tuples([(0, key, 1) for key in range(n)])
+    join.push(all_keys, all_keys)
+    looked_at.clear()
+    for key in range(64):
+        assert join.push(tuples([(1, key, 1)]), tuples([])).time.tolist() == [1]
+    assert sum(looked_at) < 64 * 16 + n
+    assert join.sizes == (n + 64, n)
 
 
 def test_a_match_that_is_older_than_the_last_one_is_dropped():
@@ -183,7 +200,8 @@ def test_a_join_keeps_only_its_window():
     join = Join(SIZE)
     for time in range(0, 1_000, 2):
         join.push(tuples([(time, 0, 1)]), tuples([]))
-    assert sum(len(side) for side in join._kept) <= SIZE
+        assert sum(join.sizes) <= SIZE
+        assert sum(side.stored for side in join._kept) <= 2 * SIZE
 
 
 def test_a_join_needs_a_window():

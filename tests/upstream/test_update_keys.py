@@ -138,3 +138,53 @@ def test_a_queue_with_a_schema_refuses_keys_that_it_would_make_one(kind, keys):
     with pytest.raises(WrongType, match=r"column 'k' has type .* is needed\. Cast the column"):
         queue.put_batch(pa.table({"k": keys, "v": range(len(keys))}))
     assert len(queue) == 0
+
+
+LIKE = [
+    (pa.array([5], pa.int32()), pa.array([5])),
+    (pa.array([5]), pa.array([5], pa.uint8())),
+    (pa.array([5.0]), pa.array([5])),
+    (pa.array(["a"]), pa.array(["a"], pa.large_string())),
+    (pa.array(["a"]), pa.array(["a"], pa.string_view())),
+    (pa.array(["a"]), pa.array(["a"]).dictionary_encode()),
+    (pa.array([5]), pa.array([5]).dictionary_encode()),
+    (DAY, pa.array([86_400_000_000], pa.timestamp("us"))),
+    (pa.array([1], pa.timestamp("s")), pa.array([1_000_000_000], pa.timestamp("ns"))),
+    (pa.array([None], pa.string()), pa.nulls(1)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), LIKE + [pair[::-1] for pair in LIKE])
+def test_keys_of_another_type_stay_what_they_are_in_every_operator(one, other):
+    parts = [rows(t, keys) for t, keys in enumerate((one, other, one, other))]
+    union, left, right = UPDATES.union(), UPDATES.join(within=9), UPDATES.join(within=9)
+    together = UPDATES.union().push(*parts)
+    assert [(row["t"], row["k"]) for row in together.to_pylist()] == [(3, one[0].as_py())]
+    fresh, seen = UPDATES.window(4).agg(wp.count()), set()
+    for part in parts:
+        found = union.push(part)
+        assert found["k"].to_pylist() == [one[0].as_py()]
+        seen.add(found.schema.field("k").type)
+        assert left.push(part, parts[0]).num_rows == right.push(parts[0], part).num_rows == 1
+        fresh.put(part)
+    assert fresh.get()["count"].to_pylist() == [4]
+    assert len(seen - {pa.null()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        *OTHERS,
+        (pa.array([1], pa.int8()), pa.array([300]), "has type int64, but int8 is needed"),
+        (pa.array([1]), pa.array([1.5]), "has type double, but int64 is needed"),
+        (pa.array([1], pa.timestamp("us")), pa.array([1], pa.timestamp("ns")), r"has type timestamp\[ns\]"),
+    ],
+)
+def test_keys_that_would_become_others_are_refused_and_change_nothing(one, other, message):
+    union, join = UPDATES.union(), UPDATES.join(within=9)
+    union.push(rows(1, one))
+    join.push(rows(1, one), rows(1, one))
+    for push in (union.push, lambda part: join.push(part, part)):
+        with pytest.raises(WrongType, match=f"column 'k' {message}.* Cast the column before"):
+            push(rows(2, other))
+        assert push(rows(2, one))["k"].to_pylist() == one.to_pylist()

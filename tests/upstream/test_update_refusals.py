@@ -131,3 +131,67 @@ def test_as_many_columns_are_aggregated_as_can_be(commit):
     more = rows.append_column("c63", rows["c0"])
     with pytest.raises(BadAggregate, match="64 columns are aggregated; at most 63 can be"):
         UPDATES.window(2).agg(*map(wp.sum, [*names, "c63"])).put(more)
+
+
+@pytest.mark.parametrize("wanted", ["mean", None, wp.mean, ["v"]])
+def test_what_is_no_aggregate_is_refused(wanted):
+    with pytest.raises(BadQuery, match=r"that is no aggregate\. Give one such as wp\.mean\('price'\)"):
+        UPDATES.window(2).agg(wp.count(), wp.sum("v"), wanted)
+
+
+@pytest.mark.parametrize("given", [None, {"k": ["a"], "t": [1]}, ROWS.to_batches()[0]])
+def test_what_is_no_table_is_refused(given):
+    union, join = UPDATES.union(), UPDATES.join(within=3)
+    for push in (union.push, lambda rows: union.push(ROWS, rows), lambda rows: join.push(ROWS, rows)):
+        with pytest.raises(WrongType, match=r"the rows are a \w+\. Give an Arrow table"):
+            push(given)
+    assert union.push(ROWS).num_rows == join.push(ROWS, ROWS).num_rows == 2
+
+
+def at(*nanoseconds, kind=None):
+    times = pa.array(nanoseconds, kind or pa.timestamp("ns"))
+    return pa.table({"k": ["a"] * len(times), "t": times, "v": range(len(times))})
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_times_that_no_microsecond_tells_apart_are_refused(encoded):
+    union, join, fresh = UPDATES.union(), UPDATES.join("1 s"), UPDATES.window("2 us").agg(wp.count())
+    fine, whole = at(2_000, 2_600, -3_000), at(-2_000, 2_000, 5_000)
+    if encoded:
+        fine, whole = (r.set_column(1, "t", r["t"].dictionary_encode()) for r in (fine, whole))
+    for push in (union.push, lambda rows: join.push(rows, rows), fresh.put):
+        with pytest.raises(
+            BadQuery,
+            match=r"column 't' holds 2600 \(timestamp\[ns\]\), which is no whole microsecond, .* Cast the "
+            r"column to microseconds, with cast\(pa\.timestamp\('us'\), safe=False\)",
+        ):
+            push(fine)
+        push(whole)
+    assert fresh.get()["count"].to_pylist() == [1]
+    assert union.push(at(6_000) if not encoded else whole).num_rows == int(not encoded)
+
+
+def test_times_of_nanoseconds_without_a_microsecond_between_are_refused_after_others():
+    union = UPDATES.union()
+    assert union.push(at(3_000)).num_rows == 1
+    for _ in range(2):
+        with pytest.raises(BadQuery, match="which is no whole microsecond"):
+            union.push(at(3_600))
+    with pytest.raises(BadQuery, match="without a usable time"):
+        union.push(at(None, 3_600))
+    assert union.push(at(4_000)).num_rows == 1
+
+
+def test_tables_of_a_push_whose_predicate_failed_have_not_come():
+    join = UPDATES.join(within=3, on=lambda left, right: pc.equal(left["v"], right["right"]))
+    wrong = pa.table({"k": [1], "t": [1], "v": [1]})
+    for _ in range(2):
+        with pytest.raises(KeyError, match="right"):
+            join.push(wrong, wrong)
+    right = ROWS.rename_columns(["t", "k", "right"])
+    assert join.push(ROWS.slice(0, 1), right).num_rows == 1
+    with pytest.raises(WrongType, match="column 'k' has type int64, but string is needed"):
+        join.push(wrong, right)
+    assert join.push(ROWS.slice(1), right.slice(0, 0)).to_pylist() == [
+        {"t": 2, "k": "b", "v": 2, "right_t": 2, "right": 2}
+    ]

@@ -161,7 +161,7 @@ def test_rows_that_came_one_by_one_lie_in_few_pieces():
     for t in range(1, 200):
         found = join.push(table([(t, "A", t)]), table([(t, "A", t)]))
         assert found["right_v"].to_pylist() == [t]
-        assert max(rows.column(0).num_chunks for rows in join._rows) < 64
+        assert max(len(rows.pieces) for rows in join._rows) <= 4
 
 
 def test_windows_of_rows_are_whole_and_the_newest():

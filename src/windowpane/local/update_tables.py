@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.core.arrays import Column, Ints
 from windowpane.core.column_types import plain_type
+from windowpane.core.columns import flat, raw_values, scale_of, usable_time
+from windowpane.core.key_types import fitted, stored
 from windowpane.core.keys import KeyIndex
 from windowpane.local.rows import need_columns
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
+
+Types = dict[str, pa.DataType]
+_FINER = -1_000
+"""The scale of nanoseconds: so many of them are a microsecond."""
 
 
 def need_same_key(name: str, was: pa.ChunkedArray, is_now: pa.ChunkedArray) -> None:
@@ -55,8 +63,11 @@ def need_like_times(name: str, left: pa.Table, right: pa.Table) -> None:
         raise wrong_type(name, f"{kinds[1]} on the right", f"one like {kinds[0]} on the left", remedy)
 
 
-def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """The rows of all tables, which must have the same columns; in the order of the first."""
+def stacked(tables: Sequence[pa.Table], names: Sequence[str], keys: Sequence[str]) -> pa.Table:
+    """The rows of all tables, which must have the same columns; in the order of the first.
+
+    Keys may have other types if they stay what they are; they get the first one.
+    """
     columns = tables[0].column_names
     for rows, name in zip(tables, names, strict=True):
         need_columns(rows.column_names, rows.column_names, name)
@@ -68,13 +79,85 @@ def stacked(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
                 f"{lacks} has no column {column!r}, but {has} has. Add it, with nulls if need be, or drop it."
             )
     for column in columns:
-        kinds = [rows.schema.field(column).type for rows in tables]
-        typed = [i for i, kind in enumerate(kinds) if not pa.types.is_null(kind)]
-        for i in typed[1:]:
-            if kinds[i] != kinds[typed[0]]:
-                wanted = f"{kinds[typed[0]]} as in {names[typed[0]]}"
-                raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
+        tables = _of_one_type(column, tables, names, cast=column in keys)
     return pa.concat_tables([rows.select(columns) for rows in tables], promote_options="default")
+
+
+def _of_one_type(
+    column: str, tables: Sequence[pa.Table], names: Sequence[str], *, cast: bool
+) -> list[pa.Table]:
+    """The tables with a column in the type that it has first; one of nulls only fits all types."""
+    made, kinds = list(tables), [rows.schema.field(column).type for rows in tables]
+    first, *others = [i for i, kind in enumerate(kinds) if not pa.types.is_null(kind)] or [0]
+    for i in others:
+        if kinds[i] != kinds[first] and not cast:
+            wanted = f"{kinds[first]} as in {names[first]}"
+            raise wrong_type(column, kinds[i], wanted, f"Cast it in {names[i]}.")
+        if kinds[i] != kinds[first]:
+            at = tables[i].column_names.index(column)
+            made[i] = tables[i].set_column(at, column, _cast_keys(column, tables[i][column], kinds[first]))
+    return made
+
+
+def _cast_keys(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """A key column in another type; refused where a value would become another."""
+    fitted(name, flat(column), stored(name, wanted))
+    try:
+        if pa.types.is_dictionary(wanted):  # Arrow itself does so for texts only
+            column = column.cast(wanted.value_type).dictionary_encode()
+        return column.cast(wanted)
+    except pa.ArrowException as error:
+        remedy = f"Cast the column before its rows are given ({error})."
+        raise wrong_type(name, column.type, str(wanted), remedy) from error
+
+
+def event_times(column: pa.ChunkedArray, name: str) -> Ints:
+    """Event times, moments in microseconds; finer ones are refused, as they would become equal."""
+    times = usable_time(column, name)
+    if scale_of(plain_type(column.type)) == _FINER:
+        array = flat(column)
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        raw = raw_values(plain, np.int64)
+        odd = raw[raw % -_FINER != 0]
+        if len(odd):
+            raise BadQuery(
+                f"column {name!r} holds {odd[0]} ({plain.type}), which is no whole microsecond, so that "
+                "younger rows could not be told from older ones. Cast the column to microseconds, with "
+                "cast(pa.timestamp('us'), safe=False)."
+            )
+    return times
+
+
+def types_with(known: Mapping[str, pa.DataType], rows: pa.Table, names: Sequence[str]) -> Types:
+    """The types of columns, which must be those that are known; nulls alone fix no type."""
+    types = dict(known)
+    for name in names:
+        kind = rows.schema.field(name).type
+        found = kind.value_type if pa.types.is_dictionary(kind) else kind
+        was = types.setdefault(name, found)
+        if pa.types.is_null(was):
+            types[name] = found
+        elif not pa.types.is_null(found) and found != was:
+            remedy = "Cast the column: all rows must have it in the type of the first ones."
+            raise wrong_type(name, found, str(was), remedy)
+    return types
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows as the core takes them, of which nothing can be refused any more."""
+
+    count: int
+    keys: list[pa.Array]
+    columns: dict[str, Column]
+    places: Ints | None
+
+    def since(self, first: int) -> Given:
+        """The rows from this one on."""
+        at = np.arange(first, self.count)
+        columns = {name: column.take(at) for name, column in self.columns.items()}
+        places = None if self.places is None else self.places[first:]
+        return Given(len(at), [keys.slice(first) for keys in self.keys], columns, places)
 
 
 def mask(found: Any, rows: int) -> pa.Array:

@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Column
-from windowpane.core.column_types import plain_type
-from windowpane.core.columns import TIME_LIMIT, read_column, usable_time
+from windowpane.core.columns import TIME_LIMIT, read_column
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.memory import PagePool, set_aside
 from windowpane.core.upstream.recency import Recency
@@ -25,11 +23,13 @@ from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
 from windowpane.local.rows import need_columns
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
+from windowpane.local.update_keys import index_for
 from windowpane.local.update_queue import Freshness
+from windowpane.local.update_tables import Given, Types, event_times, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
-from windowpane.values.errors import BadQuery, OutOfMemory, WrongType, wrong_type
+from windowpane.values.errors import BadQuery, OutOfMemory, WrongType
 from windowpane.values.freshness import Policy, cost_in_seconds, policy_of
 from windowpane.values.sizes import size_in_bytes
 from windowpane.values.user_aggregates import UserAggregate
@@ -105,7 +105,7 @@ class UpdateWindows:
         self._began = self._clock()
         self._index: KeyIndex | None = None
         self._operator: FreshWindows | None = None
-        self._types: dict[str, pa.DataType] = {}
+        self._types: Types = {}
         self._recency = Recency(forget)
         self._got, self._bound = 0, -TIME_LIMIT
 
@@ -123,15 +123,15 @@ class UpdateWindows:
 
         Late rows are left out.
         """
-        operator, index = self._ready(rows)
+        operator, index, given = self._ready(rows)
         before, now = operator.queue.late, self._now()
         self._recency.tick(now)
         # Before the rows are stored: where there is no room for them, keys that are idle may be the reason.
         if self._recency.due(len(index)):
             self._forget_idle(operator, index, now)
-        stored = self._store(operator, index, rows, now)
+        stored = self._store(operator, index, given, now)
         if stored < len(rows) and self._forget_idle(operator, index, now, few=True):
-            stored += self._store(operator, index, rows.slice(stored), now)
+            stored += self._store(operator, index, given.since(stored), now)
         if stored < len(rows):
             raise self._full(operator, stored, len(rows))
         return operator.queue.late - before
@@ -195,36 +195,42 @@ class UpdateWindows:
             return pa.int64()
         return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
 
-    def _ready(self, rows: pa.Table) -> tuple[FreshWindows, KeyIndex]:
-        """The operator, made when the first rows tell the types of the columns."""
+    def _ready(self, rows: pa.Table) -> tuple[FreshWindows, KeyIndex, Given]:
+        """What takes the rows, and the rows as read: before anything changes, as they may be refused."""
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
         used = [*self._names, *((self._time,) if self._window.timed else ())]
         need_columns(rows.column_names, (*self._keys, *used), "the table")
-        types = {name: plain_type(rows.schema.field(name).type) for name in used}
-        if self._operator is None or self._index is None:
-            self._index = KeyIndex(self._keys, [rows.schema.field(name).type for name in self._keys])
-            with set_aside(self._memory):
-                made = FreshWindows(
-                    self._window, self._aggregates, types, self._pool, policy=self._policy, cost=self._cost
-                )
-            if self._window.timed:
-                made.queue.punctuate(self._bound, self._now())
-            self._operator, self._types = made, types
-        for name, kind in types.items():
-            if kind != self._types[name] and not pa.types.is_null(rows.schema.field(name).type):
-                remedy = "Cast the column: all rows must have it in the type of the first ones."
-                raise wrong_type(name, kind, str(self._types[name]), remedy)
-        return self._operator, self._index
+        types = types_with(self._types, rows, used)
+        index = index_for(self._index, self._keys, rows)
+        given = self._read(index, rows)
+        self._operator = self._operator_for(types)
+        self._index, self._types = index, types
+        return self._operator, index, given
 
-    def _store(self, operator: FreshWindows, index: KeyIndex, rows: pa.Table, now: float) -> int:
+    def _read(self, index: KeyIndex, rows: pa.Table) -> Given:
+        places = event_times(rows[self._time], self._time) if self._window.timed else None
+        columns = {name: read_column(rows[name], name) for name in self._names}
+        return Given(len(rows), index.fitted([rows[name] for name in self._keys]), columns, places)
+
+    def _operator_for(self, types: Types) -> FreshWindows:
+        if self._operator is not None:
+            if types != self._types:
+                self._operator.retype(types)
+            return self._operator
+        options: dict[str, Any] = {"policy": self._policy, "cost": self._cost}
+        with set_aside(self._memory):
+            made = FreshWindows(self._window, self._aggregates, types, self._pool, **options)
+        if self._window.timed:
+            made.queue.punctuate(self._bound, self._now())
+        return made
+
+    def _store(self, operator: FreshWindows, index: KeyIndex, given: Given, now: float) -> int:
         """Store rows in arrival order while there is room for them; how many were, late ones included."""
-        places = usable_time(rows[self._time], self._time) if self._window.timed else None
-        columns: dict[str, Column] = {name: read_column(rows[name], name) for name in self._names}
-        ids = index.encode([rows[name] for name in self._keys], len(rows))
+        ids = index.encode(given.keys, given.count)
         before = operator.queue.taken
         with suppress(OutOfMemory):
-            operator.push(ids, columns, np.full(len(rows), now), places)
+            operator.push(ids, given.columns, np.full(given.count, now), given.places)
         known = operator.queue.keys
         if known < len(index):  # keys of which there was no room for any row would count as fresh
             index.compact(np.arange(len(index)) < known)
@@ -264,11 +270,13 @@ def _update_policy(name: Policy | str) -> Policy:
 
 
 def _check_names(keys: Sequence[str], aggregates: Sequence[Aggregates]) -> None:
-    """Each column of the result must have a name of its own."""
+    """What is wanted must be aggregates, and each column of the result must have a name of its own."""
     if not aggregates:
         raise BadQuery("agg() needs an aggregate, such as wp.mean('price').")
     taken = {*keys, "window"}
     for aggregate in aggregates:
+        if not isinstance(aggregate, Aggregates):
+            raise BadQuery(f"agg({aggregate!r}): that is no aggregate. Give one such as wp.mean('price').")
         if aggregate.name in taken:
             raise BadQuery(
                 f"the result would have two columns {aggregate.name!r}. Name one of them anew, with "

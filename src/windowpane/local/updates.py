@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Column, Tuples
-from windowpane.core.columns import usable_time
-from windowpane.core.keys import KeyIndex
+from windowpane.core.arrays import Tuples
+from windowpane.core.columns import without_views
 from windowpane.core.upstream.operators import Join, Union, check_grouping
-from windowpane.core.upstream.recency import Recency
 from windowpane.local.rows import need_columns
 from windowpane.local.update_arguments import names_of, need_callable, need_options
+from windowpane.local.update_keys import Clock, KnownKeys, numbers_of
+from windowpane.local.update_rows import KeptRows
 from windowpane.local.update_tables import (
     joined_names,
     mask,
@@ -29,15 +29,11 @@ from windowpane.local.update_tables import (
     stacked,
 )
 from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows
-from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
-Clock = Callable[[], float]
-_ROW = "row"
-_MANY_PIECES = 64
 
 
 @dataclass(frozen=True)
@@ -65,12 +61,14 @@ class Updates:
     def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
         """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
         need_callable(keep, "keep", "the rows that says which of them stay")
-        return self._checked(rows).filter(mask(keep(rows), len(rows)))
+        rows = self._checked(rows)
+        return rows.filter(mask(keep(rows), len(rows)))
 
     def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """A row for each row; the function may change every column but the key."""
         need_callable(function, "function", "the rows")
-        made = function(self._checked(rows))
+        rows = self._checked(rows)
+        made = function(rows)
         if not isinstance(made, pa.Table):
             raise WrongType(f"map made a {type(made).__name__} of the rows. Return an Arrow table.")
         if len(made) != len(rows):
@@ -131,7 +129,8 @@ class Updates:
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
         need_columns(rows.column_names, (*self.keys, self.time), "the table")
-        return rows
+        schema = without_views(rows.schema)  # Arrow cannot filter or take views
+        return rows if schema == rows.schema else rows.cast(schema)
 
 
 @dataclass(frozen=True)
@@ -151,59 +150,35 @@ class WindowedUpdates:
         )
 
 
-class _Known:
-    """Rows with ids for their keys, the same for all inputs and pushes; keys are forgotten when idle."""
-
-    def __init__(self, updates: Updates, forget: float, clock: Clock | None) -> None:
-        self._updates = updates
-        self._index: KeyIndex | None = None
-        self._recency, self._clock = Recency(forget), clock_of(clock)
-
-    def tuples(self, rows: pa.Table, first: int) -> Tuples:
-        """Times and key ids, and the rows' numbers from `first` on."""
-        rows, names = self._updates._checked(rows), self._updates.keys
-        if self._index is None:
-            self._index = KeyIndex(names, [rows.schema.field(name).type for name in names])
-        time_ = usable_time(rows[self._updates.time], self._updates.time)
-        ids = self._index.encode([rows[name] for name in names], len(rows))
-        return Tuples(time_, ids, {_ROW: Column(np.arange(first, first + len(rows)))})
-
-    def forget(self, some: Sequence[Tuples], operator: Union | Join) -> None:
-        """Tuples came; forget keys that had none for long."""
-        assert self._index is not None
-        ids = np.concatenate([tuples.key for tuples in some])
-        self._recency.saw(ids, len(self._index), self._clock())
-        if self._recency.due(len(self._index)):
-            gone = self._recency.gone(np.ones(len(self._index), np.bool_))
-            if gone is not None:
-                operator.keep(~gone)
-                self._index.compact(~gone)
-                self._recency.keep(~gone)
-
-
 class UpdateUnion:
     """Merges streams with one update key. Of rows with one time that of the first input is taken."""
 
     def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
-        self._known, self._union = _Known(updates, forget, clock), Union()
+        self._updates, self._union = updates, Union()
+        self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._first: pa.Table | None = None
 
     def push(self, *inputs: pa.Table) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
         if not inputs:
             raise BadQuery("push() needs a table of each stream that is merged.")
+        inputs = tuple(self._updates._checked(rows) for rows in inputs)
+        read = self._known.read(inputs)
         firsts = np.cumsum([0, *(len(rows) for rows in inputs)]).tolist()
-        some = [self._known.tuples(rows, first) for rows, first in zip(inputs, firsts, strict=False)]
         # Before anything counts as sent: streams that do not fit could not be delivered.
         names = [f"input {n} of the union" for n in range(1, len(inputs) + 1)]
         if self._first is not None:  # later rows update earlier ones, so they have their columns
             inputs, names = (self._first, *inputs), ["what came before", *names]
-        whole = stacked(inputs, names)
+        whole = stacked(inputs, names, self._updates.keys)
+        some = self._known.tuples(read, firsts[:-1])
+        found = self._union.youngest(*some)
+        made = whole.take(pa.array(np.sort(numbers_of(found))))
         self._first = whole.slice(0, 0)
-        found = self._union.push(*some)
-        self._known.forget(some, self._union)
-        at = np.asarray(found.columns[_ROW].values if len(found) else (), np.int64)
-        return whole.take(pa.array(np.sort(at)))
+        self._union.sent(found)
+        live = self._known.saw(read.index, some)
+        if live is not None:
+            self._union.keep(live)
+        return made
 
 
 class UpdateJoin:
@@ -221,55 +196,43 @@ class UpdateJoin:
         forget: float = 3600.0,
         clock: Clock | None = None,
     ) -> None:
-        self._updates, self._known = updates, _Known(updates, forget, clock)
-        self._on = on
+        self._updates, self._on = updates, on
+        self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._join = Join(within, None if on is None else self._matches)
-        self._rows: list[pa.Table] = []
-        self._numbers = [np.empty(0, np.int64), np.empty(0, np.int64)]
-        self._came = [0, 0]
+        self._rows = (KeptRows("left"), KeptRows("right"))
 
     def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
-        new = (self._updates._checked(left), self._updates._checked(right))
-        need_own_names(joined_names(self._updates.keys, *new))
-        need_like_times(self._updates.time, left, right)
-        some = [self._known.tuples(rows, first) for rows, first in zip(new, self._came, strict=True)]
-        kept = self._rows or [left.slice(0, 0), right.slice(0, 0)]
-        sides = zip(kept, new, ("left", "right"), strict=True)
-        rows = [stacked([old, now], [f"what was {s} before", f"what is {s} now"]) for old, now, s in sides]
-        self._rows = rows
-        self._numbers = [
-            np.concatenate([old, tuples.columns[_ROW].values])
-            for old, tuples in zip(self._numbers, some, strict=True)
-        ]
-        self._came = [came + len(rows) for came, rows in zip(self._came, new, strict=True)]
-        found = self._join.push(*some)
-        made = [self._side(i, tuples) for i, tuples in enumerate((found.left, found.right))]
-        self._known.forget(some, self._join)
+        new, keys = [self._updates._checked(rows) for rows in (left, right)], self._updates.keys
+        need_own_names(joined_names(keys, *new))
+        need_like_times(self._updates.time, *new)
+        read, before = self._known.read(new), self._rows
+        rows = [kept.with_rows(now, keys) for kept, now in zip(before, new, strict=True)]
+        some = self._known.tuples(read, [kept.came for kept in before])
+        self._rows = (rows[0], rows[1])
+        try:
+            found = self._join.push(*some)
+        except BaseException:  # the predicate is not ours: if it fails nothing came
+            self._rows = before
+            raise
+        made = [kept.take(numbers_of(of)) for kept, of in zip(rows, (found.left, found.right), strict=True)]
+        live = self._known.saw(read.index, some)
+        if live is not None:
+            self._join.keep(live)
         self._forget()
         return self._table(*made)
 
-    def _side(self, which: int, tuples: Tuples) -> pa.Table:
-        at = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
-        return self._rows[which].take(pa.array(np.searchsorted(self._numbers[which], at)))
-
     def _matches(self, left: Tuples, right: Tuples) -> Any:
         assert self._on is not None
-        return mask(self._on(self._side(0, left), self._side(1, right)), len(left)).to_numpy(
-            zero_copy_only=False
-        )
+        sides = [kept.take(numbers_of(of)) for kept, of in zip(self._rows, (left, right), strict=True)]
+        return mask(self._on(*sides), len(left)).to_numpy(zero_copy_only=False)
 
     def _forget(self) -> None:
-        """Drop the rows that the join no longer holds, once they are as many as the others.
-
-        Each push adds a piece to the rows, and finding a row takes as long as there are pieces.
-        """
-        for which, tuples in enumerate(self._join.kept):
-            rows = self._rows[which]
-            if len(rows) <= 2 * len(tuples) and rows.column(0).num_chunks < _MANY_PIECES:
-                continue
-            self._rows[which] = self._side(which, tuples).combine_chunks()
-            self._numbers[which] = np.asarray(tuples.columns[_ROW].values if len(tuples) else (), np.int64)
+        """Drop the rows that the join no longer holds, once they are as many as the others."""
+        if all(len(rows) <= 2 * size for rows, size in zip(self._rows, self._join.sizes, strict=True)):
+            return
+        left, right = (np.sort(numbers_of(tuples)) for tuples in self._join.kept)
+        self._rows = (self._rows[0].only(left), self._rows[1].only(right))
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
         keys = self._updates.keys

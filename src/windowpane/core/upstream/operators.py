@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Bools, Ints, Tuples, concat_tuples, no_tuples
+from windowpane.core.rows import heads_of
+from windowpane.core.upstream.kept import Kept
 from windowpane.values.errors import BadQuery
 
 _NEVER, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -42,14 +44,23 @@ class Union:
 
     def push(self, *inputs: Tuples) -> Tuples:
         """What the inputs hold now; the youngest of each key that is younger than the last that went out."""
+        found = self.youngest(*inputs)
+        self.sent(found)
+        return found
+
+    def youngest(self, *inputs: Tuples) -> Tuples:
+        """As `push`, but nothing counts as sent before `sent` says so."""
         merged = no_tuples()
         for tuples in reversed(inputs):  # so that the first input comes last among equals
             merged = concat_tuples(merged, tuples)
         newest = last_of_key(merged.key, merged.time)
         self._last = _widened(self._last, merged.key)
         newest = newest[merged.time[newest] > self._last[merged.key[newest]]]
-        self._last[merged.key[newest]] = merged.time[newest]
         return merged.take(np.sort(newest))
+
+    def sent(self, found: Tuples) -> None:
+        """These went out."""
+        self._last[found.key] = found.time
 
     def keep(self, live: Bools) -> None:
         """Forget the keys that are not live, by id, and number the others anew, in order."""
@@ -89,34 +100,45 @@ class Join:
             raise BadQuery(f"the window of a join is {size} long, but it must be above 0.")
         self.size = size
         self._predicate = predicate
-        self._kept = (no_tuples(), no_tuples())
+        self._kept = (Kept(), Kept())
         self._newest = np.empty(0, np.int64)
         self._sent = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
     def kept(self) -> tuple[Tuples, Tuples]:
         """The tuples of both sides that may still match."""
-        return self._kept
+        left, right = (self._living(side.all()) for side in self._kept)
+        return left, right
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many tuples of each side may still match."""
+        return len(self._kept[0]), len(self._kept[1])
 
     def push(self, left: Tuples, right: Tuples) -> Matches:
         """Take tuples of both sides; the newest match of each key that has a new one."""
-        sides = tuple(concat_tuples(old, new) for old, new in zip(self._kept, (left, right), strict=True))
-        a, b = self._candidates(left, right, sides[1])
+        new = (left, right)
+        keys = np.sort(np.concatenate([left.key, right.key]))
+        keys = keys[heads_of(keys)]
+        old = tuple(self._living(side.of(keys)) for side in self._kept)
+        sides = tuple(concat_tuples(*both) for both in zip(old, new, strict=True))
+        a, b = self._candidates(new, old, sides[1])
         if self._predicate is not None and len(a):
             match = self._predicate(sides[0].take(a), sides[1].take(b))
             a, b = a[match], b[match]
         best = _newest_pairs(sides, a, b)
         # Nothing changes before the predicate, which is not ours, has done its work.
-        for side in sides:
+        for side in new:
             self._newest = _widened(self._newest, side.key)
             np.maximum.at(self._newest, side.key, side.time)
-        self._kept = (sides[0].take(self._alive(sides[0])), sides[1].take(self._alive(sides[1])))
+        for kept, was, now in zip(self._kept, old, new, strict=True):
+            kept.add(self._living(now), int(np.count_nonzero(~self._alive(was))), self._alive)
         return self._sendable(Matches(sides[0].take(a[best]), sides[1].take(b[best])))
 
     def keep(self, live: Bools) -> None:
         """Forget the keys that are not live, by id, with their tuples; number the others anew, in order."""
-        left, right = (_renumbered(side, live) for side in self._kept)
-        self._kept = (left, right)
+        for side in self._kept:
+            side.keep(live, self._alive)
         self._newest, *sent = (
             _reaching(times, len(live))[: len(live)][live] for times in (self._newest, *self._sent)
         )
@@ -135,12 +157,16 @@ class Join:
         alive: Bools = side.time > _moved(self._newest[side.key], -self.size)
         return alive
 
-    def _candidates(self, left: Tuples, right: Tuples, all_right: Tuples) -> tuple[Ints, Ints]:
+    def _living(self, side: Tuples) -> Tuples:
+        return side.take(self._alive(side))
+
+    def _candidates(
+        self, new: tuple[Tuples, Tuples], old: tuple[Tuples, ...], all_right: Tuples
+    ) -> tuple[Ints, Ints]:
         """Where the two of each pair stand of which at least one is new: pairs of what was kept went out."""
-        kept = (len(self._kept[0]), len(self._kept[1]))
-        a, b = self._partners(left, all_right)
-        d, c = self._partners(right, self._kept[0])
-        return np.concatenate([a + kept[0], c]), np.concatenate([b, d + kept[1]])
+        a, b = self._partners(new[0], all_right)
+        d, c = self._partners(new[1], old[0])
+        return np.concatenate([a + len(old[0]), c]), np.concatenate([b, d + len(old[1])])
 
     def _partners(self, new: Tuples, others: Tuples) -> tuple[Ints, Ints]:
         """New tuples, each with those of the others that are of its key and less than `size` apart.
@@ -148,7 +174,7 @@ class Join:
         Without a predicate only with the youngest of them, the last of several: no other pair of a new tuple
         can be the newest match, and all pairs would need the square of the memory.
         """
-        order = _of_keys(others, new.key)
+        order = np.lexsort((others.time, others.key))
         low = _first_at(others, order, new.key, _moved(new.time, 1 - self.size))
         high = _first_at(others, order, new.key, np.minimum(_moved(new.time, self.size - 1), _LAST - 1) + 1)
         if self._predicate is None:
@@ -169,26 +195,12 @@ def last_of_key(key: Ints, time: Ints, *ties: Ints) -> Ints:
     return order[ends]
 
 
-def _renumbered(side: Tuples, live: Bools) -> Tuples:
-    """The tuples of live keys, which are numbered anew in order."""
-    rest = side.take(live[side.key])
-    return Tuples(rest.time, (np.cumsum(live) - 1)[rest.key], rest.columns)
-
-
 def _newest_pairs(sides: tuple[Tuples, ...], a: Ints, b: Ints) -> Ints:
     times = sides[0].time[a], sides[1].time[b]
     key = sides[0].key[a]
     order = np.lexsort((b, a, np.minimum(*times), np.maximum(*times), key))
     ends = np.flatnonzero(np.diff(key[order], append=-1)) if len(key) else order
     return order[ends]
-
-
-def _of_keys(side: Tuples, key: Ints) -> Ints:
-    """The positions of the tuples of these keys, in order of key and time; the others are not even sorted."""
-    asked = np.zeros(max(int(some.max(initial=-1)) for some in (side.key, key)) + 1, np.bool_)
-    asked[key] = True
-    at = np.flatnonzero(asked[side.key])
-    return at[np.lexsort((side.time[at], side.key[at]))]
 
 
 def _first_at(side: Tuples, order: Ints, key: Ints, time: Ints) -> Ints:

@@ -20,10 +20,11 @@ from windowpane.core.arrays import Bools, Column, Floats, Ints, Tuples
 from windowpane.core.column_types import plain_type
 from windowpane.core.columns import is_integral, scale_of
 from windowpane.core.fold import fold_slices
-from windowpane.core.kernels.update_windows import NONE, NOT_OPENED
+from windowpane.core.kernels.update_windows import NOT_OPENED
 from windowpane.core.partials.base import Ranged
 from windowpane.core.results import window_type
 from windowpane.core.rows import Layout, Rows, merge, no_rows
+from windowpane.core.upstream.begun import Begun
 from windowpane.core.upstream.memory import PagePool, floats_of
 from windowpane.core.upstream.served import Served
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
@@ -64,7 +65,7 @@ class FreshWindows:
     """
 
     __slots__ = (
-        "_aggregates", "_bound", "_ends", "_failed", "_held", "_layout", "_names", "_open", "_types", "queue",
+        "_aggregates", "_begun", "_bound", "_failed", "_held", "_layout", "_names", "_types", "queue",
     )  # fmt: skip
 
     def __init__(
@@ -77,46 +78,48 @@ class FreshWindows:
         policy: Policy | str = Policy.IN_PLACE,
         cost: float = 1.0,
     ) -> None:
-        self._bind(aggregates, types)
-        names = sorted({column for aggregate in aggregates for column in aggregate.columns})
-        for name in names:
-            kind = plain_type(types[name])
-            if not (is_integral(kind) or pa.types.is_floating(kind) or scale_of(kind) is not None):
-                remedy = "Cast the column, or give the ids of its values."
-                raise wrong_type(name, types[name], "a number, boolean or time", remedy)
-        if len(names) > _MOST_COLUMNS:
-            raise BadAggregate(f"{len(names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
-        self._names = tuple(names)
-        self._types = {name: plain_type(types[name]) for name in names}
-        self._open: Rows = no_rows(self._layout)
-        self._ends: Ints = np.empty(0, np.int64)
+        self._names = tuple(sorted({column for aggregate in aggregates for column in aggregate.columns}))
+        if len(self._names) > _MOST_COLUMNS:
+            raise BadAggregate(f"{len(self._names)} columns are aggregated; at most {_MOST_COLUMNS} can be.")
+        self._aggregates, self._begun = tuple(aggregates), Begun()
+        self._layout: Layout = ()
+        self.retype(types)
         self._held = _NOTHING
         self._failed = ""
-        width = _COLUMNS + len(names)
+        width = _COLUMNS + len(self._names)
         self.queue = WindowQueue(window, pool, width, policy=policy, cost=cost, block=_BLOCK)
 
-    def _bind(
-        self, aggregates: Sequence[Aggregate | UserAggregate], types: Mapping[str, pa.DataType]
-    ) -> None:
-        self._aggregates = tuple(aggregates)
-        self._bound = tuple(bind(aggregate, dict(types)) for aggregate in aggregates)
-        self._layout: Layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
+    def retype(self, types: Mapping[str, pa.DataType]) -> None:
+        """Columns have these types; of one that had another nothing but nulls may have come."""
+        before = self._layout
+        self._bind({name: _held_type(name, types[name]) for name in self._names})
+        rows = self._begun.take_all()
+        known = dict(zip(before, rows.partials, strict=False))
+        # No partial knows anything of nulls, so one of another type is that of no tuples.
+        partials = tuple(known[p] if p in known else p.identity(len(rows)) for p in self._layout)
+        self._begun = Begun()
+        self._begun.put(Rows(rows.start, rows.key, partials))
+
+    def _bind(self, types: dict[str, pa.DataType]) -> None:
+        self._bound = tuple(bind(aggregate, types) for aggregate in self._aggregates)
+        self._layout = tuple(dict.fromkeys(p for bound in self._bound for p in bound.partials))
+        self._types = types
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickle: all but what follows from the aggregates, which holds functions."""
-        kept = (self._open, self._ends, self._held, self._failed)
+        kept = (self._begun, self._held, self._failed)
         return self._aggregates, self._names, self._types, kept, self.queue
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Go on from what pickle kept."""
-        aggregates, self._names, self._types, kept, self.queue = state
-        self._open, self._ends, self._held, self._failed = kept
-        self._bind(aggregates, self._types)
+        self._aggregates, self._names, types, kept, self.queue = state
+        self._begun, self._held, self._failed = kept
+        self._bind(types)
 
     @property
     def begun(self) -> int:
         """How many windows are begun and not delivered."""
-        return len(self._open)
+        return len(self._begun)
 
     def push(
         self, keys: Ints, columns: Mapping[str, Column], times: Floats, places: Ints | None = None
@@ -155,18 +158,20 @@ class FreshWindows:
 
     def _results(self, served: Served) -> pa.Table:
         """Fold what was handed over, and lower what is complete."""
-        if served.tuples:
-            windows, slices = np.unique(self._follow(served.keys, served.marks), return_inverse=True)
-            n_keys = int(served.keys.max()) + 1
-            fresh = fold_slices(self._layout, self._tuples(served), windows, slices.reshape(-1), n_keys)
-            self._open = merge(self._layout, self._open, fresh)
+        fresh = self._folded(served) if served.tuples else no_rows(self._layout)
+        begun = self._begun.take(np.concatenate([served.keys, served.done_keys]))
+        rows = merge(self._layout, begun, fresh)
         ends = served.done_windows * self.queue.window.slide + self.queue.window.size
-        at = _find(self._open, ends, served.done_keys)
-        table = self._table(served, ends, self._open.take(at))
-        rest = np.ones(len(self._open), np.bool_)
+        at = _find(rows, ends, served.done_keys)
+        rest = np.ones(len(rows), np.bool_)
         rest[at] = False
-        self._open = self._open.take(rest)
-        return table
+        self._begun.put(rows.take(rest))
+        return self._table(served, ends, rows.take(at))
+
+    def _folded(self, served: Served) -> Rows:
+        windows, slices = np.unique(self._follow(served.keys, served.marks), return_inverse=True)
+        n_keys = int(served.keys.max()) + 1
+        return fold_slices(self._layout, self._tuples(served), windows, slices.reshape(-1), n_keys)
 
     def deliver(self, now: float) -> None:
         """The results of the last call reached the application, and what they took is learned.
@@ -189,23 +194,18 @@ class FreshWindows:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
         self.queue.keep(live, now)
         place = np.cumsum(live) - 1
-        rest = self._open.take(live[self._open.key])
-        self._open = Rows(rest.start, place[rest.key], rest.partials)
-        self._ends = _reaching(self._ends, len(live))[: len(live)][live]
+        self._begun.keep(live)
         held = self._held
         self._held = _Held(place[held.keys], held.tuples, held.processed, held.since)
 
     def _follow(self, keys: Ints, marks: Ints) -> Ints:
         """The end of the window that each tuple updates: of the one that its key opened last (table 1)."""
-        self._ends = _reaching(self._ends, int(keys.max()) + 1)
         order = np.argsort(keys, kind="stable")
         key, mark = keys[order], marks[order]
         heads = np.append(True, key[1:] != key[:-1])
         opens = mark > NOT_OPENED
-        end = np.where(opens, mark, self._ends[key])
+        end = np.where(opens, mark, self._begun.ends(key))
         found = end[np.maximum.accumulate(np.where(opens | heads, np.arange(len(key)), 0))]
-        last = np.append(np.flatnonzero(heads[1:]), len(key) - 1)
-        self._ends[key[last]] = found[last]
         ends: Ints = np.empty_like(found)
         ends[order] = found
         return ends
@@ -235,11 +235,13 @@ class FreshWindows:
         return pa.Table.from_arrays(columns, names)
 
 
-def _reaching(by_key: Ints, count: int) -> Ints:
-    """With an entry for at least so many keys."""
-    if count <= len(by_key):
-        return by_key
-    return np.concatenate([by_key, np.full(2 * count - len(by_key), NONE)])
+def _held_type(name: str, type_: pa.DataType) -> pa.DataType:
+    """The type of a column's values; it must be one that fits into a word."""
+    kind = plain_type(type_)
+    if not (is_integral(kind) or pa.types.is_floating(kind) or scale_of(kind) is not None):
+        remedy = "Cast the column, or give the ids of its values."
+        raise wrong_type(name, type_, "a number, boolean or time", remedy)
+    return kind
 
 
 def _find(table: Rows, ends: Ints, keys: Ints) -> Ints:

@@ -1,0 +1,70 @@
+"""The rows that a join keeps, by their numbers in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windowpane.core.arrays import Ints
+from windowpane.core.upstream.kept import with_piece
+from windowpane.local.update_tables import stacked
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows with rising numbers."""
+
+    numbers: Ints
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows of one side in few pieces, so that finding some costs what they are; `came` counts all ever."""
+
+    side: str
+    came: int = 0
+    like: pa.Table | None = None
+    """No rows, with the columns that all have."""
+    pieces: tuple[_Piece, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def with_rows(self, rows: pa.Table, keys: Sequence[str]) -> KeptRows:
+        """These and new rows, which must fit."""
+        like = rows.slice(0, 0) if self.like is None else self.like
+        names = [f"what was {self.side} before", f"what is {self.side} now"]
+        new = stacked([like, rows], names, keys).combine_chunks()
+        piece = _Piece(np.arange(self.came, self.came + len(new)), new)
+        pieces = with_piece(self.pieces, piece, _joined)
+        return KeptRows(self.side, self.came + len(new), new.slice(0, 0), pieces)
+
+    def take(self, numbers: Ints) -> pa.Table:
+        """The rows with these numbers."""
+        starts = np.array([piece.numbers[0] for piece in self.pieces], np.int64)
+        which = np.searchsorted(starts, numbers, side="right") - 1
+        parts = [self.like]
+        for i in np.unique(which):
+            at = np.searchsorted(self.pieces[i].numbers, numbers[which == i])
+            parts.append(self.pieces[i].rows.take(pa.array(at)))
+        made = pa.concat_tables(parts, promote_options="default")
+        if len(parts) <= 2:  # all of them lay in one piece
+            return made
+        return made.take(pa.array(np.argsort(np.argsort(which, kind="stable"))))
+
+    def only(self, numbers: Ints) -> KeptRows:
+        """The rows with these numbers, which rise, as one piece."""
+        piece = _Piece(numbers, self.take(numbers).combine_chunks())
+        return replace(self, pieces=(piece,) if len(piece) else ())
+
+
+def _joined(a: _Piece, b: _Piece) -> _Piece:
+    rows = pa.concat_tables([a.rows, b.rows], promote_options="default").combine_chunks()
+    return _Piece(np.concatenate([a.numbers, b.numbers]), rows)

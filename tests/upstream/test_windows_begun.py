@@ -1,0 +1,84 @@
+"""Windows that EAGER has begun: serving looks only at those of the keys that it serves."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import windowpane as wp
+from windowpane.core.kernels.update_windows import NONE
+from windowpane.core.rows import Rows
+from windowpane.core.upstream import window_operator
+from windowpane.core.upstream.begun import Begun
+
+UPDATES = wp.Updates("k", "t")
+
+
+def rows(keys, v=1):
+    return pa.table({"k": keys, "t": [0] * len(keys), "v": [v] * len(keys)})
+
+
+@pytest.mark.parametrize("keys", [10, 1_000])
+def test_what_serving_touches_does_not_grow_with_the_windows_that_are_begun(keys, monkeypatch):
+    touched, merge = [], window_operator.merge
+
+    def counted(layout, old, new):
+        touched.append(len(old) + len(new))
+        return merge(layout, old, new)
+
+    fresh = UPDATES.window(3, commit="eager").agg(wp.sum("v"), wp.collect("v"))
+    fresh.put(rows(range(keys)))
+    fresh.get()
+    assert fresh._operator.begun == keys
+    monkeypatch.setattr(window_operator, "merge", counted)
+    fresh.get(0)
+    fresh.put(rows([3], 2))
+    assert fresh.get().num_rows == 0
+    fresh.put(rows([3], 5))
+    assert fresh.get()["collect_v"].to_pylist() == [[1, 2, 5]]
+    assert touched == [0, 2, 2]
+    assert fresh._operator.begun == keys - 1
+
+
+def test_what_is_begun_is_taken_once_and_may_change_its_type():
+    begun, keys = Begun(), np.array([4, 1])
+    assert begun.ends(keys).tolist() == [NONE, NONE]
+    begun.put(Rows(np.array([9, 7]), keys, ((np.array([1, 2]),),)))
+    begun = pickle.loads(pickle.dumps(begun))  # noqa: S301 - our own bytes
+    found = begun.take(np.array([0, 1, 4, 4, 90]))
+    assert (found.start.tolist(), found.key.tolist()) == ([7, 9], [1, 4])
+    assert found.partials[0][0].tolist() == [2, 1]
+    assert len(begun) == len(begun.take_all()) == 0
+    begun.put(Rows(np.array([11]), np.array([1]), ((np.array([0.5]),),)))
+    begun.put(Rows(np.array([8]), np.array([90]), ((np.array([3]),),)))
+    begun.keep(np.arange(91) > 0)
+    assert begun.take_all().partials[0][0].tolist() == [3.0, 0.5]
+
+
+class Half(wp.UserAggregate):
+    """Half of the sum, with fractions as soon as two rows are combined."""
+
+    columns, algebra, type = ("v",), wp.Algebra("algebraic"), pa.float64()
+
+    def identity(self):
+        return (0,)
+
+    def lift(self, v):
+        return (v * 2,)
+
+    def combine(self, a, b):
+        return (a[0] + b[0] + 0.5,)
+
+    def lower(self, partial):
+        return partial[0] / 2
+
+
+def test_a_users_aggregate_may_begin_with_whole_numbers_and_go_on_with_fractions():
+    fresh = UPDATES.window(3, commit="eager").agg(Half())
+    fresh.put(rows(["a", "b", "c"]))
+    fresh.get()
+    fresh.put(rows(["b", "c"], 2))
+    fresh.get()
+    fresh.put(rows(["a", "b", "c", "a"], 3))
+    assert fresh.get().sort_by("k")["half_v"].to_pylist() == [7.5, 6.5, 6.5]
