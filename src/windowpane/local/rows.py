@@ -16,25 +16,27 @@ from windowpane.values.errors import BadQuery, WrongType, unknown_column
 def codes_of(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
     """The distinct keys (tuples where there are several columns), and which of them each row has."""
     need_columns(table.schema.names, columns, "the table")
-    codes = np.zeros(table.num_rows, np.int64)
-    parts: list[tuple[list[Hashable], Ints]] = []
-    for name in columns:
-        column = table[name]
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        encoded = pc.dictionary_encode(plain, "encode")  # a null is a value like any other
-        found, part = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_inverse=True)
-        values = encoded.dictionary.take(pa.array(found)).to_pylist()
-        parts.append((values, part.reshape(-1)))
-        codes = codes * len(values) + part.reshape(-1)
-    if len(parts) == 1:
-        return parts[0][0], codes
-    distinct, codes = np.unique(codes, return_inverse=True)
-    keys: list[tuple[Hashable, ...]] = [()] * len(distinct)
-    for values, _ in reversed(parts):
-        distinct, place = np.divmod(distinct, max(len(values), 1))
-        keys = [(values[i], *rest) for i, rest in zip(place.tolist(), keys, strict=True)]
-    return list(keys), codes.reshape(-1)
+    plain = [_plain(table[name]) for name in columns]
+    codes = _encoded(plain[0])
+    for column in plain[1:]:
+        part = _encoded(column)
+        # Dense again after each column: no product is above the square of the rows, so that none overflows.
+        codes = _encoded(pa.array(codes * (part.max(initial=0) + 1) + part))
+    row = np.empty(codes.max(initial=-1) + 1, np.int64)
+    row[codes] = np.arange(len(codes))  # any row of a key tells its values
+    values = [column.take(pa.array(row)).to_pylist() for column in plain]
+    return values[0] if len(values) == 1 else list(zip(*values, strict=True)), codes
+
+
+def _plain(column: Any) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+
+
+def _encoded(column: pa.Array) -> Ints:
+    """Which value each row has, as dense numbers in order of first appearance; a null is one like any other."""
+    indices = pc.dictionary_encode(column, "encode").indices
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
 
 
 def need_columns(found: Sequence[str], wanted: Iterable[str], where: str) -> None:
