@@ -34,7 +34,7 @@ def _plain(column: Any) -> pa.Array:
 
 
 def _encoded(column: pa.Array) -> Ints:
-    """Which value each row has, as dense numbers in order of first appearance; a null is one like any other."""
+    """Which value each row has: dense numbers in order of first appearance. A null is a value."""
     indices = pc.dictionary_encode(column, "encode").indices
     return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
 

@@ -17,6 +17,7 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.object_keys import hashable, shown, told_apart
+from windowpane.local.python_values import need_objects
 from windowpane.local.rows import codes_of, listed, need_columns, table_of
 from windowpane.local.update_arguments import names_of
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
@@ -95,6 +96,7 @@ class WaitingObjects:
         table = table_of(items)
         if table is not None:
             need_columns(table.column_names, (*self._columns, *table.column_names), "the table")
+            need_objects(table)
             if self._columns:
                 return Objects(*_coded(table, self._columns), table)
         rows = listed(items) if table is None else table.to_pylist()

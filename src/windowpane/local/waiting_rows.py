@@ -17,6 +17,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
 from windowpane.core.upstream.operators import last_of_key
+from windowpane.local.python_values import need_objects
 from windowpane.local.rows import listed, need_columns, table_of
 from windowpane.local.waiting import Key, columns_of, need_mapping
 from windowpane.local.waiting_columns import ListedColumn, cast_column
@@ -74,7 +75,9 @@ class WaitingRows:
                 if len(row) > len(names):
                     _need_columns(names, list(row))
             columns = [column.array([row[column.field.name] for row in rows]) for column in self._listed]
-        return pa.Table.from_arrays(columns, schema=self._schema)
+        made = pa.Table.from_arrays(columns, schema=self._schema)
+        need_objects(made)
+        return made
 
     def ids(self, batch: pa.Table) -> Ints:
         """As `Waiting.ids`."""
