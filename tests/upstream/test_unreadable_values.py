@@ -26,6 +26,7 @@ VALUES = [
 TEXTS = [
     (BAD_TEXT, r"b'\\xff'"),
     (BAD_TEXT.cast(pa.large_binary()).view(pa.large_string()), r"b'\\xff'"),
+    (BAD_TEXT.cast(pa.binary_view()).view(pa.string_view()), r"b'\\xff'"),
     (BAD_TEXT.dictionary_encode(), r"b'\\xff'"),
 ]
 NESTED = [

@@ -51,7 +51,13 @@ def need_columns(found: Sequence[str], wanted: Iterable[str], where: str) -> Non
 
 
 def table_of(items: Any) -> pa.Table | None:
-    """The table that a batch or a pandas frame makes; None if it is neither, nor a table."""
+    """The table, in plain layouts, that a batch or a frame makes; None if it is neither, nor a table."""
+    made = _table(items)
+    plain = None if made is None else plain_schema(made.schema)
+    return made if made is None or plain == made.schema else made.cast(plain)
+
+
+def _table(items: Any) -> pa.Table | None:
     if isinstance(items, pa.Table):
         return items
     if isinstance(items, pa.RecordBatch):
@@ -65,6 +71,27 @@ def table_of(items: Any) -> pa.Table | None:
             f"the {type(items).__name__} does not form columns of one type each: {error}. Give every column "
             "one type and a name of its own, or put mappings."
         ) from error
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with no views, of which Arrow cannot take rows."""
+    return pa.schema([field.with_type(_unviewed(field.type)) for field in schema])
+
+
+def _unviewed(kind: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if t.is_string_view(kind):
+        return pa.large_string()
+    if t.is_binary_view(kind):
+        return pa.large_binary()
+    if t.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _unviewed(kind.value_type), kind.ordered)
+    if t.is_list(kind) or t.is_large_list(kind):
+        inner = kind.value_field.with_type(_unviewed(kind.value_type))
+        return pa.list_(inner) if t.is_list(kind) else pa.large_list(inner)
+    return (
+        pa.struct([field.with_type(_unviewed(field.type)) for field in kind]) if t.is_struct(kind) else kind
+    )
 
 
 def listed(items: Any) -> list[Any]:
