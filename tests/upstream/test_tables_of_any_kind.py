@@ -1,9 +1,13 @@
 """Tables from other libraries, and columns in layouts that Arrow itself cannot take rows of."""
 
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.errors import WrongType
 
 VIEWS = [
     (pa.string_view(), ["a", "a long text that is not inlined", "a", None]),
@@ -54,3 +58,38 @@ def test_a_value_may_be_in_views(kind, values):
     queue = wp.UpdateQueue("k", "in_place")
     queue.put_batch(rows)
     assert queue.get_batch(9) == [rows.to_pylist()[i] for i in (2, 1, 3)]
+
+
+ROWS = [{"k": "a", "n": 1, "x": 0.5}, {"k": "b", "n": 2, "x": None}, {"k": "a", "n": 3, "x": 2.5}]
+SHAPES = {
+    "polars": lambda: pl.DataFrame(ROWS),
+    "polars categories": lambda: pl.DataFrame(ROWS).with_columns(pl.col("k").cast(pl.Categorical)),
+    "duckdb": lambda: duckdb.from_arrow(pa.Table.from_pylist(ROWS)),
+    "reader": lambda: pa.Table.from_pylist(ROWS).to_reader(),
+}
+
+
+@pytest.mark.parametrize("schema", [None, pa.Table.from_pylist(ROWS).schema], ids=["objects", "pages"])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_tables_of_other_libraries_are_as_good_as_those_of_arrow(shape, schema):
+    queue = wp.UpdateQueue("k", "append", schema=schema)
+    queue.put_batch(shape())
+    assert queue.get_batch(9) == ROWS
+
+
+def test_a_polars_frame_may_hold_lists_of_texts():
+    queue = wp.UpdateQueue("k", "in_place")
+    queue.put_batch(pl.DataFrame({"k": [1, 1], "tags": [["x"], ["y", None]]}))
+    assert queue.get() == {"k": 1, "tags": ["y", None]}
+
+
+def test_columns_that_are_no_table_are_refused_in_our_own_words():
+    with pytest.raises(WrongType, match=r"the tuples are a LazyFrame\. Give an Arrow table"):
+        wp.UpdateQueue("k").put_batch(pl.DataFrame(ROWS).lazy())
+
+
+@pytest.mark.parametrize("series", [pd.Series, pl.Series])
+def test_a_series_of_tuples_is_gone_through(series):
+    queue = wp.UpdateQueue("k", "append")
+    queue.put_batch(series(ROWS))
+    assert queue.get_batch(9) == ROWS

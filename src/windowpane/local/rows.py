@@ -62,10 +62,14 @@ def _table(items: Any) -> pa.Table | None:
         return items
     if isinstance(items, pa.RecordBatch):
         return pa.Table.from_batches([items])
-    if not hasattr(items, "columns"):
-        return None
     try:
-        return pa.Table.from_pandas(items, preserve_index=False)
+        if hasattr(items, "iloc") and hasattr(items, "columns"):
+            return pa.Table.from_pandas(items, preserve_index=False)
+        # A single column may have a stream too, but only a table has names for columns.
+        streams = hasattr(items, "__arrow_c_stream__")
+        return (
+            pa.table(items) if streams and (hasattr(items, "columns") or hasattr(items, "schema")) else None
+        )
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise WrongType(
             f"the {type(items).__name__} does not form columns of one type each: {error}. Give every column "
