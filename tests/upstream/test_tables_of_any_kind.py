@@ -1,6 +1,9 @@
 """Tables from other libraries, and columns in layouts that Arrow itself cannot take rows of."""
 
+import math
+
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -93,3 +96,50 @@ def test_a_series_of_tuples_is_gone_through(series):
     queue = wp.UpdateQueue("k", "append")
     queue.put_batch(series(ROWS))
     assert queue.get_batch(9) == ROWS
+
+
+def nans(values):
+    """NaN is not equal to itself: shown as a text."""
+    return ["nan" if isinstance(value, float) and math.isnan(value) else value for value in values]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("schema", [False, True])
+def test_a_nan_in_a_float_column_of_pandas_is_the_nan_of_a_tuple(schema, dtype):
+    kind = pa.from_numpy_dtype(dtype)
+    queue = wp.UpdateQueue("k", "in_place", schema=pa.schema({"k": kind, "x": kind}) if schema else None)
+    queue.put({"k": math.nan, "x": math.nan})
+    queue.put_batch(
+        pd.DataFrame({"k": np.array([math.nan, 1.0], dtype), "x": np.array([1.0, math.nan], dtype)})
+    )
+    assert nans(queue.staleness().keys) == ["nan", 1.0]
+    assert [nans(row.values()) for row in queue.get_batch(9)] == [["nan", 1.0], [1.0, "nan"]]
+
+
+@pytest.mark.parametrize("schema", [False, True])
+def test_what_is_missing_in_a_column_of_pandas_that_has_nulls_is_a_null(schema):
+    frame = pd.DataFrame(
+        {
+            "k": pd.Series(["a", None, math.nan], dtype=object),
+            "n": pd.Series([1, None, 3], dtype="Int64"),
+            "x": pd.Series([0.5, None, 2.5], dtype="Float64"),
+            "t": pd.to_datetime(["2020-01-01", None, None]).astype("datetime64[us]"),
+        }
+    )
+    kinds = pa.schema({"k": pa.string(), "n": pa.int64(), "x": pa.float64(), "t": pa.timestamp("us")})
+    queue = wp.UpdateQueue("k", "append", schema=kinds if schema else None)
+    queue.put_batch(frame)
+    assert queue.staleness().keys == ("a", None)
+    rows = queue.get_batch(9)
+    assert [row["n"] for row in rows] == [1, None, 3]
+    assert [row["x"] for row in rows] == [0.5, None, 2.5]
+    assert [row["t"] is None for row in rows] == [False, True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.bool_(), pa.uint8(), pa.decimal128(5, 1)], ids=str)
+def test_a_whole_number_that_is_missing_in_pandas_is_a_null_by_the_schema(kind):
+    queue = wp.UpdateQueue("k", "in_place", schema=pa.schema({"k": pa.int64(), "v": kind}))
+    queue.put_batch(pd.DataFrame({"k": [1, None], "v": [None, 1.0]}))
+    assert queue.get_batch(2) == [{"k": 1, "v": None}, {"k": None, "v": 1}]
+    with pytest.raises(WrongType, match="column 'k' has type double, but int64 is needed"):
+        queue.put_batch(pa.table({"k": [math.nan], "v": pa.nulls(1, kind)}))

@@ -50,21 +50,24 @@ def need_columns(found: Sequence[str], wanted: Iterable[str], where: str) -> Non
             )
 
 
-def table_of(items: Any) -> pa.Table | None:
-    """The table, in plain layouts, that a batch or a frame makes; None if it is neither, nor a table."""
-    made = _table(items)
+def table_of(items: Any, schema: pa.Schema | None = None) -> pa.Table | None:
+    """The table, in plain layouts, that a batch or a frame makes; None if it is neither, nor a table.
+
+    In pandas a missing number is a NaN too: where the `schema` wants no floats it becomes a null.
+    """
+    made = _table(items, schema)
     plain = None if made is None else plain_schema(made.schema)
     return made if made is None or plain == made.schema else made.cast(plain)
 
 
-def _table(items: Any) -> pa.Table | None:
+def _table(items: Any, schema: pa.Schema | None) -> pa.Table | None:
     if isinstance(items, pa.Table):
         return items
     if isinstance(items, pa.RecordBatch):
         return pa.Table.from_batches([items])
     try:
         if hasattr(items, "iloc") and hasattr(items, "columns"):
-            return pa.Table.from_pandas(items, preserve_index=False)
+            return _with_nans(pa.Table.from_pandas(items, preserve_index=False), items, schema)
         # A single column may have a stream too, but only a table has names for columns.
         streams = hasattr(items, "__arrow_c_stream__")
         return (
@@ -75,6 +78,16 @@ def _table(items: Any) -> pa.Table | None:
             f"the {type(items).__name__} does not form columns of one type each: {error}. Give every column "
             "one type and a name of its own, or put mappings."
         ) from error
+
+
+def _with_nans(table: pa.Table, frame: Any, schema: pa.Schema | None) -> pa.Table:
+    """The table of a frame of pandas with the NaNs of columns of floats, which Arrow took for nulls."""
+    for i, (field, dtype) in enumerate(zip(table.schema, frame.dtypes, strict=True)):
+        wanted = field if schema is None or field.name not in schema.names else schema.field(field.name)
+        if isinstance(dtype, np.dtype) and dtype.kind == "f" and pa.types.is_floating(wanted.type):
+            values = pa.array(frame.iloc[:, i].to_numpy(), from_pandas=False)
+            table = table.set_column(i, field, values)
+    return table
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

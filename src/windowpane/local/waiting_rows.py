@@ -63,7 +63,7 @@ class WaitingRows:
 
     def batch(self, items: Any) -> pa.Table:
         """The tuples as a table of the schema, in plain layouts."""
-        names, table = self._schema.names, table_of(items)
+        names, table = self._schema.names, table_of(items, self._schema)
         if table is not None:
             _need_columns(names, table.column_names)
             self._index.fitted([table[name] for name in self._index.names])  # a cast may make two keys one
