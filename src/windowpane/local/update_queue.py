@@ -76,8 +76,13 @@ class Freshness:
 
     def of(self, key: Hashable) -> float:
         """The average application staleness of one key."""
-        at = [told_apart(known) for known in self.keys].index(told_apart(key))
-        return float(self.application[at])
+        known = [told_apart(one) for one in self.keys]
+        if told_apart(key) not in known:
+            raise BadQuery(
+                f"no key {key!r} is known: it was never put, or is forgotten since. Give one of `keys`; of "
+                "several columns a key is a tuple."
+            )
+        return float(self.application[known.index(told_apart(key))])
 
 
 class UpdateQueue:
