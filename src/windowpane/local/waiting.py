@@ -6,6 +6,7 @@ tuples calls them by the ids of their keys.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -57,6 +58,10 @@ class Waiting(Protocol):
 
     def __len__(self) -> int:
         """How many keys there are."""
+
+    @property
+    def room(self) -> float:
+        """How many tuples can wait at once."""
 
     @property
     def usage(self) -> Usage | None:
@@ -150,6 +155,11 @@ class WaitingObjects:
     def keys(self) -> tuple[Hashable, ...]:
         """As `Waiting.keys`."""
         return tuple(map(shown, self._ids))
+
+    @property
+    def room(self) -> float:
+        """As `Waiting.room`: nobody counts the memory of objects."""
+        return math.inf
 
     @property
     def usage(self) -> None:

@@ -130,6 +130,11 @@ class WaitingRows:
         return tuple(values[0]) if len(values) == 1 else tuple(zip(*values, strict=True))
 
     @property
+    def room(self) -> float:
+        """As `Waiting.room`."""
+        return self._cells.cells.pool.pages * self._cells.cells.page_cells
+
+    @property
     def usage(self) -> Usage:
         """How many pages and cells are taken."""
         cells = self._cells.cells
