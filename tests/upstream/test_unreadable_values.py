@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
-from windowpane.errors import WrongType
+from windowpane.errors import BadQuery
 
 BAD_TEXT = pa.array([b"\xff"]).view(pa.string())
 
@@ -53,9 +53,9 @@ def test_a_table_whose_values_python_cannot_hold_is_refused(array, value, policy
     message = (
         rf"column 'c' holds {value} \(.*\), of which Python can make no object: .*\. Leave such rows out, or"
     )
-    with pytest.raises(WrongType, match=message):
+    with pytest.raises(BadQuery, match=message):
         queue.put_batch(rows)
-    with pytest.raises(WrongType, match="column 'c' holds"):
+    with pytest.raises(BadQuery, match="column 'c' holds"):
         wp.UpdateQueue(lambda row: row["k"], policy).put_batch(rows)
     assert queue.staleness().puts == len(queue) == len(queue.staleness().keys) == 0
     queue.put_batch(rows.slice(1))
@@ -68,7 +68,7 @@ def test_a_queue_with_a_schema_takes_only_values_that_it_can_give_back(array, va
     key, other = ("c", "o") if as_key else ("o", "c")
     queue = wp.UpdateQueue(key, "in_place", schema=pa.schema({"c": array.type, "o": pa.int64()}))
     rows = pa.table({"c": pa.concat_arrays([array, *[good(array.type)] * 20]), "o": range(1, 22)})
-    with pytest.raises(WrongType, match=rf"column 'c' holds {value} "):
+    with pytest.raises(BadQuery, match=rf"column 'c' holds {value} "):
         queue.put_batch(rows)
     assert queue.staleness().keys == ()
     queue.put_batch(rows.slice(1, 1))
@@ -79,14 +79,14 @@ def test_a_queue_with_a_schema_takes_only_values_that_it_can_give_back(array, va
 @pytest.mark.parametrize(("array", "value"), TEXTS, ids=lambda x: str(getattr(x, "type", "")))
 def test_a_key_that_is_no_text_is_refused_with_a_schema_too(array, value):
     queue = wp.UpdateQueue("c", schema=pa.schema({"c": array.type, "o": pa.int64()}))
-    with pytest.raises(WrongType, match=rf"column 'c' holds {value} "):
+    with pytest.raises(BadQuery, match=rf"column 'c' holds {value} "):
         queue.put_batch(pa.table({"c": array, "o": [1]}))
     assert queue.staleness().keys == ()
 
 
 def test_a_number_that_is_no_moment_of_python_is_refused_in_a_tuple_too():
     queue = wp.UpdateQueue("k", schema=pa.schema({"k": pa.int64(), "t": pa.timestamp("s")}))
-    with pytest.raises(WrongType, match="column 't' holds 1000000000000 "):
+    with pytest.raises(BadQuery, match="column 't' holds 1000000000000 "):
         queue.put({"k": 1, "t": 10**12})
     queue.put({"k": 1, "t": 10**9})
     assert queue.get()["t"].year == 2001

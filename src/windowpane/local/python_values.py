@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.columns import flat, is_text, scale_of
-from windowpane.values.errors import WrongType
+from windowpane.values.errors import BadQuery
 
 _FAILURES = (pa.ArrowException, ValueError, OverflowError, LookupError, TypeError)
 _FEW = 8
@@ -22,7 +22,7 @@ def need_objects(table: pa.Table) -> None:
             try:
                 _try(leaf)
             except _FAILURES as error:
-                raise WrongType(
+                raise BadQuery(
                     f"column {name!r} holds {_first_odd(leaf)} ({leaf.type}), of which Python can make no "
                     f"object: {error}. Leave such rows out, or cast the column: times to int64, texts to "
                     "binary."
