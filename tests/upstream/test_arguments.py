@@ -214,3 +214,13 @@ def test_a_stream_that_is_idle_from_the_start_may_be_punctuated():
 def test_a_key_of_another_type_is_told_without_a_stream():
     with pytest.raises(WrongType, match=r"column 'k' has type bool, but int64 .*before its rows are given"):
         wp.UpdateQueue("k", schema=SCHEMA).put_batch(pa.table({"k": [True], "v": [1]}))
+
+
+@pytest.mark.parametrize("unknown", ["unknown", None, (1, 2), True])
+def test_the_staleness_of_a_key_that_is_not_known_cannot_be_asked_for(unknown):
+    queue = wp.UpdateQueue("k", clock=lambda: 1.0)
+    queue.put_batch([{"k": "a"}, {"k": 1}])
+    with pytest.raises(BadQuery, match=r"no key .* is known: .*\. Give one of `keys`") as found:
+        queue.staleness().of(unknown)
+    assert repr(unknown) in str(found.value)
+    assert queue.staleness().of("a") == queue.staleness().of(1.0) == 0.0

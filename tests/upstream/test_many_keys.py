@@ -1,11 +1,16 @@
 """What serving and putting cost does not grow with the keys that are known."""
 
 import tracemalloc
+from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windowpane.core.kernels.zones import HELD
+from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
@@ -75,3 +80,34 @@ def test_a_line_that_moves_to_the_front_knows_the_last_tuple_of_each_key():
         del plain[:count]
         newest = [column.tolist() for column in queue.newest()]
         assert dict(zip(*newest, strict=True)) == dict(plain)
+
+
+@cache
+def index_of(keys):
+    """Keys that came in batches, so that their values lie in pieces of several sizes."""
+    index = KeyIndex(("k",), (pa.string(),))
+    for at in range(0, keys, 300):
+        index.encode([pa.array([f"key {i}" for i in range(at, min(at + 300, keys))])])
+    return index
+
+
+@pytest.mark.parametrize("ids", [[5], [19_999], [10_000, 5, 19_999, 5]], ids=str)
+def test_the_values_of_few_keys_are_read_without_a_copy_of_all(ids):
+    index = index_of(20_000)
+    usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        (values,) = index.values(np.array(ids))
+        found = values.to_pylist()
+        del values  # before the pool that it is in
+    finally:
+        pa.set_memory_pool(usual)
+    assert found == [f"key {i}" for i in ids]
+    assert pool.max_memory() < SLACK
+
+
+@given(ids=st.lists(st.integers(0, 8_999), max_size=40))
+def test_the_values_of_keys_come_in_the_order_of_their_ids(ids):
+    (found,) = index_of(9_000).values(np.array(ids, np.int64))
+    assert found.type == pa.string()
+    assert found.to_pylist() == [f"key {i}" for i in ids]

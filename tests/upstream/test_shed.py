@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import windowpane as wp
+from windowpane.core.kernels.append_queue import close_ranks
 from windowpane.core.upstream.append import AppendQueue
+from windowpane.core.upstream.change import changed
 from windowpane.simulate.overload import Arrivals, arrivals, simulate, zipf
 
 
@@ -84,3 +88,62 @@ def test_after_a_lull_the_simulator_forgets():
     stream = Arrivals(burst, np.zeros(len(burst), np.int64), 1)
     assert simulate("shed", stream, 1.0).most_waiting < 64
     assert simulate("append", stream, 1.0).most_waiting > 20_000
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_what_was_shed_takes_no_room_while_nobody_gets(batch):
+    queue = AppendQueue("shed", cost=1.0)
+    for i in range(3_000):
+        queue.enqueue(np.arange(batch) % 7, np.full(batch, 0.1 * i), np.arange(batch))
+    assert len(queue) < 80
+    assert len(queue.views()["line ids"]) <= len(queue._line.ids) <= 4 * (2 * 80 + batch)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.25, 1.0, 9.0]),
+        st.lists(st.integers(0, 3), max_size=12),
+        st.integers(0, 4),
+        st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS)
+@pytest.mark.parametrize("policy", ["shed", "append"])
+def test_a_line_without_what_was_shed_is_as_good_as_the_whole(policy, steps):
+    whole, short = AppendQueue(policy, cost=1.0), AppendQueue(policy, cost=1.0)
+    whole._make_room(4, 4_000)  # so that its line is never closed up
+    short._make_room(4, 1)
+    now, row, held = 0.0, 0, np.empty(0, np.int64)
+    for gap, ids, limit, delivers in steps:
+        now, rows = now + gap, row + np.arange(len(ids))
+        row += len(ids)
+        close_ranks(short._line, short._last)
+        found = [
+            queue.enqueue(np.array(ids, np.int64), np.full(len(ids), now), rows) for queue in (whole, short)
+        ]
+        assert found[0].tolist() == found[1].tolist()
+        if delivers:
+            for queue in (whole, short):
+                queue.deliver(held, np.full(len(held), now))
+            held = held[:0]
+        taken = [queue.take(now, limit=limit) for queue in (whole, short)]
+        assert taken[0].rows.tolist() == taken[1].rows.tolist()
+        held = np.concatenate([held, taken[0].ids])
+        assert whole.idle(now).tolist() == short.idle(now).tolist()
+        assert whole.waiting_rows().tolist() == short.waiting_rows().tolist()
+        assert whole.oldest() == short.oldest()
+        need_same_staleness(whole, short, now + 1.0)
+    for queue in (whole, short):
+        queue.take(now + 2.0)
+    need_same_staleness(whole, short, now + 5.0)
+
+
+def need_same_staleness(one, other, now):
+    a, b = one.staleness(now), other.staleness(now)
+    assert a.queue.tolist() == b.queue.tolist()
+    assert a.application.tolist() == b.application.tolist()
+    changes = [changed(queue, "in_place", (np.empty(0, np.int64),) * 2).arrays() for queue in (one, other)]
+    assert all(changes[0][name].tolist() == changes[1][name].tolist() for name in ("pending", "first"))

@@ -12,7 +12,7 @@ from tests.upstream.test_staleness import streams
 from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.change import Load, wanted
 from windowpane.core.upstream.queue import KeyQueue
-from windowpane.errors import BadQuery
+from windowpane.errors import BadQuery, OutOfMemory
 from windowpane.simulate.overload import Arrivals, arrivals, phases, simulate, zipf
 
 
@@ -155,3 +155,38 @@ def test_the_load_is_that_of_late():
 def test_a_span_of_nothing_is_refused():
     with pytest.raises(BadQuery, match=r"behind=0: give the seconds of work that may wait, more than 0\."):
         wp.UpdateQueue("k", "switch", behind=0)
+
+
+PAIRS = pa.schema({"k": pa.int64(), "n": pa.int64()})
+
+
+@pytest.mark.parametrize("behind", [0.1, 1e9])
+@pytest.mark.parametrize("before", [0, 200])
+def test_where_memory_is_short_only_the_newest_stays(behind, before):
+    queue = wp.UpdateQueue("k", "switch", schema=PAIRS, memory=4096, behind=behind, cost=1e-4, clock=Clock())
+    room = queue.usage.page_tuples
+    queue.put_batch(pa.table({"k": np.arange(before) % 2, "n": np.arange(before)}))
+    assert (queue.policy, len(queue)) == ("append", before)
+    queue.put_batch(pa.table({"k": np.full(300, 7), "n": np.arange(300)}))
+    assert (queue.policy, len(queue)) == ("freshest", 3 if before else 1)
+    found = queue.staleness()
+    assert (found.puts, found.waiting + found.lost) == (before + 300, before + 300)
+    wanted = {0: before - 2, 1: before - 1, 7: 299} if before else {7: 299}
+    assert {row["k"]: row["n"] for row in queue.get_batch(9)} == wanted
+    queue.put_batch(pa.table({"k": np.arange(room), "n": np.arange(room)}))
+    assert len(queue) == room
+
+
+def test_where_not_even_the_newest_has_room_nothing_changes():
+    queue = wp.UpdateQueue("k", "switch", schema=PAIRS, memory=4096, behind=1e9, clock=Clock())
+    room = queue.usage.page_tuples
+    rows = pa.table({"k": np.arange(room) % 7, "n": np.arange(room)})
+    queue.put_batch(rows)
+    with pytest.raises(OutOfMemory, match="more cells"):
+        queue.put_batch(pa.table({"k": np.arange(7, room + 1), "n": np.arange(7, room + 1)}))
+    found = queue.staleness()
+    assert (queue.policy, found.puts, found.lost, len(found.keys)) == ("append", room, 0, 7)
+    assert queue.get_table(room).equals(rows)
+    queue.put_batch(rows)
+    queue.put_batch(pa.table({"k": np.arange(7, room), "n": np.arange(7, room)}))
+    assert (queue.policy, len(queue)) == ("freshest", room)

@@ -188,3 +188,25 @@ def test_keys_that_would_become_others_are_refused_and_change_nothing(one, other
         with pytest.raises(WrongType, match=f"column 'k' {message}.* Cast the column before"):
             push(rows(2, other))
         assert push(rows(2, one))["k"].to_pylist() == one.to_pylist()
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_keys_of_many_columns_with_many_values_each_stay_apart(columns):
+    """As numbers in one int64 they would overflow: 10,000 to the power of five."""
+    names, n = list("abcde")[:columns], 10_000
+    queue = wp.UpdateQueue(names, "in_place")
+    queue.put_batch(pa.table({name: np.roll(np.arange(n), i) for i, name in enumerate(names)}))
+    last = tuple(int(np.roll(np.arange(n), i)[-1]) for i in range(columns))
+    queue.put(dict(zip(names, last, strict=True)))
+    keys = queue.staleness().keys
+    assert len(queue) == len(set(keys)) == n
+    assert keys[-1] == last
+    assert [tuple(row.values()) for row in queue.get_batch(n)] == list(keys)
+
+
+def test_keys_of_several_columns_are_known_in_order_of_arrival():
+    queue = wp.UpdateQueue(["a", "b"], "in_place")
+    queue.put_batch(pa.table({"a": [2, 1, 2, 2, None], "b": ["x", "y", None, "x", "y"]}))
+    assert queue.staleness().keys == ((2, "x"), (1, "y"), (2, None), (None, "y"))
+    queue.put_batch(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
+    assert len(queue) == 4

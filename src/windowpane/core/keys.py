@@ -27,6 +27,8 @@ BLOCK = 4096
 _SMALLEST = 1024
 _PIECE_BYTES = 2**30
 _MOST = 2**30
+_FEW = 256
+"""One in so many keys is read sooner by itself than with a copy of all."""
 _NO_NULLS: Words = np.zeros(0, np.uint64)
 
 
@@ -152,7 +154,18 @@ class KeyIndex:
             return [pa.nulls(len(ids), kind) for kind in self.types]
         if len(self._pieces) == 1:
             return list(self._pieces[0].take(pa.array(ids)).columns)
+        if 0 < _FEW * len(ids) <= len(self):
+            return self._few_values(ids)
         return [flat(column) for column in pa.Table.from_batches(self._pieces).take(pa.array(ids)).columns]
+
+    def _few_values(self, ids: Ints) -> list[pa.Array]:
+        """As `values`, piece by piece: to take from several at once Arrow copies all of them into one."""
+        starts = np.cumsum([0, *(piece.num_rows for piece in self._pieces)])
+        of = np.searchsorted(starts, ids, "right") - 1
+        found = [self._pieces[i].take(pa.array(ids[of == i] - starts[i])) for i in np.unique(of)]
+        place = np.empty(len(ids), np.int64)
+        place[np.argsort(of, kind="stable")] = np.arange(len(ids))
+        return list(pa.concat_batches(found).take(pa.array(place)).columns)
 
     def compact(self, live: Bools) -> Ints:
         """Forget the ids that are not live; the new id of each old one, -1 where forgotten.

@@ -16,25 +16,27 @@ from windowpane.values.errors import BadQuery, WrongType, unknown_column
 def codes_of(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
     """The distinct keys (tuples where there are several columns), and which of them each row has."""
     need_columns(table.schema.names, columns, "the table")
-    codes = np.zeros(table.num_rows, np.int64)
-    parts: list[tuple[list[Hashable], Ints]] = []
-    for name in columns:
-        column = table[name]
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        encoded = pc.dictionary_encode(plain, "encode")  # a null is a value like any other
-        found, part = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_inverse=True)
-        values = encoded.dictionary.take(pa.array(found)).to_pylist()
-        parts.append((values, part.reshape(-1)))
-        codes = codes * len(values) + part.reshape(-1)
-    if len(parts) == 1:
-        return parts[0][0], codes
-    distinct, codes = np.unique(codes, return_inverse=True)
-    keys: list[tuple[Hashable, ...]] = [()] * len(distinct)
-    for values, _ in reversed(parts):
-        distinct, place = np.divmod(distinct, max(len(values), 1))
-        keys = [(values[i], *rest) for i, rest in zip(place.tolist(), keys, strict=True)]
-    return list(keys), codes.reshape(-1)
+    plain = [_plain(table[name]) for name in columns]
+    codes = _encoded(plain[0])
+    for column in plain[1:]:
+        part = _encoded(column)
+        # Dense again after each column: no product is above the square of the rows, so that none overflows.
+        codes = _encoded(pa.array(codes * (part.max(initial=0) + 1) + part))
+    row = np.empty(codes.max(initial=-1) + 1, np.int64)
+    row[codes] = np.arange(len(codes))  # any row of a key tells its values
+    values = [column.take(pa.array(row)).to_pylist() for column in plain]
+    return values[0] if len(values) == 1 else list(zip(*values, strict=True)), codes
+
+
+def _plain(column: Any) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+
+
+def _encoded(column: pa.Array) -> Ints:
+    """Which value each row has: dense numbers in order of first appearance. A null is a value."""
+    indices = pc.dictionary_encode(column, "encode").indices
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
 
 
 def need_columns(found: Sequence[str], wanted: Iterable[str], where: str) -> None:
@@ -48,21 +50,65 @@ def need_columns(found: Sequence[str], wanted: Iterable[str], where: str) -> Non
             )
 
 
-def table_of(items: Any) -> pa.Table | None:
-    """The table that a batch or a pandas frame makes; None if it is neither, nor a table."""
+def table_of(items: Any, schema: pa.Schema | None = None) -> pa.Table | None:
+    """The table, in plain layouts, that a batch or a frame makes; None if it is neither, nor a table.
+
+    In pandas a missing number is a NaN too: where the `schema` wants no floats it becomes a null.
+    """
+    made = _table(items, schema)
+    plain = None if made is None else plain_schema(made.schema)
+    return made if made is None or plain == made.schema else made.cast(plain)
+
+
+def _table(items: Any, schema: pa.Schema | None) -> pa.Table | None:
     if isinstance(items, pa.Table):
         return items
     if isinstance(items, pa.RecordBatch):
         return pa.Table.from_batches([items])
-    if not hasattr(items, "columns"):
-        return None
     try:
-        return pa.Table.from_pandas(items, preserve_index=False)
+        if hasattr(items, "iloc") and hasattr(items, "columns"):
+            return _with_nans(pa.Table.from_pandas(items, preserve_index=False), items, schema)
+        # A single column may have a stream too, but only a table has names for columns.
+        streams = hasattr(items, "__arrow_c_stream__")
+        return (
+            pa.table(items) if streams and (hasattr(items, "columns") or hasattr(items, "schema")) else None
+        )
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise WrongType(
             f"the {type(items).__name__} does not form columns of one type each: {error}. Give every column "
             "one type and a name of its own, or put mappings."
         ) from error
+
+
+def _with_nans(table: pa.Table, frame: Any, schema: pa.Schema | None) -> pa.Table:
+    """The table of a frame of pandas with the NaNs of columns of floats, which Arrow took for nulls."""
+    for i, (field, dtype) in enumerate(zip(table.schema, frame.dtypes, strict=True)):
+        wanted = field if schema is None or field.name not in schema.names else schema.field(field.name)
+        if isinstance(dtype, np.dtype) and dtype.kind == "f" and pa.types.is_floating(wanted.type):
+            values = pa.array(frame.iloc[:, i].to_numpy(), from_pandas=False)
+            table = table.set_column(i, field, values)
+    return table
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with no views, of which Arrow cannot take rows."""
+    return pa.schema([field.with_type(_unviewed(field.type)) for field in schema])
+
+
+def _unviewed(kind: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if t.is_string_view(kind):
+        return pa.large_string()
+    if t.is_binary_view(kind):
+        return pa.large_binary()
+    if t.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _unviewed(kind.value_type), kind.ordered)
+    if t.is_list(kind) or t.is_large_list(kind):
+        inner = kind.value_field.with_type(_unviewed(kind.value_type))
+        return pa.list_(inner) if t.is_list(kind) else pa.large_list(inner)
+    return (
+        pa.struct([field.with_type(_unviewed(field.type)) for field in kind]) if t.is_struct(kind) else kind
+    )
 
 
 def listed(items: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,13 @@ def rows_to_process(rows: object) -> int:
     if found < 0:
         raise BadQuery(f"get({rows}) would process less than nothing. Give a number of rows.")
     return min(found, _MOST)
+
+
+def at_least_one(most: object) -> int:
+    """How many tuples to get at most: `get_batch` waits for one, so that none cannot be asked for."""
+    if not isinstance(most, Integral) or most < 1:
+        raise BadQuery(f"most={most!r}, but what is got is at least one tuple. Give a number from 1 on.")
+    return int(most)
 
 
 def bound_of(bound: int | date | np.datetime64, time: str) -> int:

@@ -11,7 +11,6 @@ import queue as standard
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.recency import Looks
 from windowpane.core.upstream.staleness import mean_of
 from windowpane.local.object_keys import told_apart
+from windowpane.local.update_arguments import at_least_one
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
 from windowpane.values.clocks import clock_of
@@ -76,8 +76,13 @@ class Freshness:
 
     def of(self, key: Hashable) -> float:
         """The average application staleness of one key."""
-        at = [told_apart(known) for known in self.keys].index(told_apart(key))
-        return float(self.application[at])
+        known = [told_apart(one) for one in self.keys]
+        if told_apart(key) not in known:
+            raise BadQuery(
+                f"no key {key!r} is known: it was never put, or is forgotten since. Give one of `keys`; of "
+                "several columns a key is a tuple."
+            )
+        return float(self.application[known.index(told_apart(key))])
 
 
 class UpdateQueue:
@@ -166,6 +171,8 @@ class UpdateQueue:
             ids = self._waiting.ids(batch)
             load = self._load.add(len(ids) * self._queue.cost, now)
             self._switch(load)
+            if self._crowded(ids):
+                self._change(Policy.FRESHEST)
             try:
                 self._enqueue(batch, ids, now)
             except Exception:  # keys without an update would count as keys that are fresh
@@ -232,12 +239,21 @@ class UpdateQueue:
 
     def _switch(self, load: float) -> None:
         """Where the load says so, keep only the newest tuple of each key, or all of them again."""
+        if self._switches:
+            policy = wanted(self._queue, behind=self._behind, cost=self._queue.cost, load=load)
+            if policy is not self._queue.policy:
+                self._change(policy)
+
+    def _crowded(self, ids: Ints) -> bool:
+        """Whether these tuples have no room beside all that wait, but would if only the newest stay."""
+        queue, room = self._queue, self._waiting.room
+        if not self._switches or not isinstance(queue, AppendQueue) or len(queue) + len(ids) <= room:
+            return False
+        return len(np.union1d(queue.newest()[0], ids)) <= room
+
+    def _change(self, policy: Policy) -> None:
+        """Go on under another policy, between `append` and `freshest`."""
         queue = self._queue
-        if not self._switches:
-            return
-        policy = wanted(queue, behind=self._behind, cost=queue.cost, load=load)
-        if policy is queue.policy:
-            return
         newest = queue.newest() if isinstance(queue, AppendQueue) else (self._held[:0], self._held[:0])
         older = np.setdiff1d(queue.waiting_rows(), newest[1])
         self._queue = changed(queue, policy, newest, self._held)
@@ -246,7 +262,7 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
-        limit, patience = _at_least_one(most), timeout_in_seconds(timeout)
+        limit, patience = at_least_one(most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()
             if not self._changed.wait_for(lambda: len(self._queue) or self._closed, patience):
@@ -281,10 +297,3 @@ class UpdateQueue:
             held, self._held = self._held, np.empty(0, np.int64)
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
-
-
-def _at_least_one(most: object) -> int:
-    """How many tuples to get at most: `get_batch` waits for one, so that none cannot be asked for."""
-    if not isinstance(most, Integral) or most < 1:
-        raise BadQuery(f"most={most!r}, but what is got is at least one tuple. Give a number from 1 on.")
-    return int(most)

@@ -6,6 +6,7 @@ tuples calls them by the ids of their keys.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.object_keys import hashable, shown, told_apart
+from windowpane.local.python_values import need_objects
 from windowpane.local.rows import codes_of, listed, need_columns, table_of
 from windowpane.local.update_arguments import names_of
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
@@ -58,6 +60,10 @@ class Waiting(Protocol):
         """How many keys there are."""
 
     @property
+    def room(self) -> float:
+        """How many tuples can wait at once."""
+
+    @property
     def usage(self) -> Usage | None:
         """How much of which memory is taken, where that is known."""
 
@@ -95,6 +101,7 @@ class WaitingObjects:
         table = table_of(items)
         if table is not None:
             need_columns(table.column_names, (*self._columns, *table.column_names), "the table")
+            need_objects(table)
             if self._columns:
                 return Objects(*_coded(table, self._columns), table)
         rows = listed(items) if table is None else table.to_pylist()
@@ -148,6 +155,11 @@ class WaitingObjects:
     def keys(self) -> tuple[Hashable, ...]:
         """As `Waiting.keys`."""
         return tuple(map(shown, self._ids))
+
+    @property
+    def room(self) -> float:
+        """As `Waiting.room`: nobody counts the memory of objects."""
+        return math.inf
 
     @property
     def usage(self) -> None:

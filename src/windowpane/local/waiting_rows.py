@@ -17,7 +17,8 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
 from windowpane.core.upstream.operators import last_of_key
-from windowpane.local.rows import listed, need_columns, table_of
+from windowpane.local.python_values import need_objects
+from windowpane.local.rows import listed, need_columns, plain_schema, table_of
 from windowpane.local.waiting import Key, columns_of, need_mapping
 from windowpane.local.waiting_columns import ListedColumn, cast_column
 from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, wrong_type
@@ -30,7 +31,7 @@ _WORD = 8
 class WaitingRows:
     """Tuples of one schema, in at most so much memory: bytes, or a text such as '64 MB'."""
 
-    __slots__ = ("_cells", "_index", "_layout", "_listed", "_rest", "_schema")
+    __slots__ = ("_cells", "_index", "_layout", "_listed", "_plain", "_rest", "_schema")
 
     def __init__(self, key: Key, schema: pa.Schema, memory: str | int) -> None:
         if not isinstance(schema, pa.Schema):
@@ -45,14 +46,14 @@ class WaitingRows:
                 "the columns of the key, or leave `schema` out."
             )
         need_columns(schema.names, (*keys, *schema.names), "the schema")
-        self._schema = schema
+        self._schema, self._plain = schema, plain_schema(schema)
         self._index = KeyIndex(keys, [schema.field(name).type for name in keys])
         for name, kind in zip(keys, self._index.types, strict=True):
             found = schema.field(name).type
             if pa.types.is_temporal(found) and found != kind:
                 raise wrong_type(name, found, f"{kind} in a key", "Cast the column, or leave `schema` out.")
         kept = dict(zip(keys, self._index.types, strict=True))
-        self._listed = [ListedColumn.of(field, kept.get(field.name)) for field in schema]
+        self._listed = [ListedColumn.of(field, kept.get(field.name)) for field in self._plain]
         self._rest = pa.schema([field for field in schema if field.name not in keys])
         self._layout = FixedRows(self._rest)
         page = max(_PAGE, self._layout.words * _WORD)
@@ -61,12 +62,12 @@ class WaitingRows:
             self._cells = KeyCells(pool, self._layout.words)
 
     def batch(self, items: Any) -> pa.Table:
-        """The tuples as a table of the schema."""
-        names, table = self._schema.names, table_of(items)
+        """The tuples as a table of the schema, in plain layouts."""
+        names, table = self._schema.names, table_of(items, self._schema)
         if table is not None:
             _need_columns(names, table.column_names)
             self._index.fitted([table[name] for name in self._index.names])  # a cast may make two keys one
-            columns = [cast_column(field, table[field.name]) for field in self._schema]
+            columns = [cast_column(field, table[field.name]) for field in self._plain]
         else:
             rows = listed(items)
             for row in rows:
@@ -74,7 +75,9 @@ class WaitingRows:
                 if len(row) > len(names):
                     _need_columns(names, list(row))
             columns = [column.array([row[column.field.name] for row in rows]) for column in self._listed]
-        return pa.Table.from_arrays(columns, schema=self._schema)
+        made = pa.Table.from_arrays(columns, schema=self._plain)
+        need_objects(made)
+        return made
 
     def ids(self, batch: pa.Table) -> Ints:
         """As `Waiting.ids`."""
@@ -125,6 +128,11 @@ class WaitingRows:
         """As `Waiting.keys`."""
         values = [column.to_pylist() for column in self._index.values(np.arange(len(self._index)))]
         return tuple(values[0]) if len(values) == 1 else tuple(zip(*values, strict=True))
+
+    @property
+    def room(self) -> float:
+        """As `Waiting.room`."""
+        return self._cells.cells.pool.pages * self._cells.cells.page_cells
 
     @property
     def usage(self) -> Usage:

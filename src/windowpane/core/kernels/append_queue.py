@@ -137,13 +137,23 @@ def leave_line(
 
 @kernel
 def close_ranks(line: Line, last: Ints) -> None:
-    """Move the line to the front of its arrays; only the keys in it are looked at."""
+    """Move the line to the front of its arrays; only the keys in it are looked at.
+
+    Of the tuples of a key that were shed between two that are kept only the first stays: when the one before
+    it is served, the key has been stale since then. What was shed earlier is counted already.
+    """
     head, tail = line.ends[HEAD], line.ends[TAIL]
     for at in range(head, tail):
-        to = at - head
+        last[line.ids[at]] = -1
+    to = 0
+    for at in range(head, tail):
+        before = last[line.ids[at]]
+        if not line.kept[at] and (before < 0 or not line.kept[before]):
+            continue
         line.ids[to], line.rows[to], line.times[to] = line.ids[at], line.rows[at], line.times[at]
-        line.kept[to] = line.kept[at]
-        line.following[to] = line.following[at] - head if line.following[at] >= 0 else -1
-        if last[line.ids[to]] == at:
-            last[line.ids[to]] = to
-    line.ends[HEAD], line.ends[TAIL] = 0, tail - head
+        line.kept[to], line.following[to] = line.kept[at], -1
+        if before >= 0:
+            line.following[before] = to
+        last[line.ids[to]] = to
+        to += 1
+    line.ends[HEAD], line.ends[TAIL] = 0, to

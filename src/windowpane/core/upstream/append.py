@@ -168,11 +168,10 @@ class AppendQueue:
         if keys > len(self._queue.keys):
             self._queue = widened(self._queue, 2 * keys)
             self._last = np.concatenate([self._last, np.full(2 * keys - len(self._last), -1)])
-        head, tail = self._line.ends
-        if tail + tuples <= len(self._line.ids):
+        if self._line.ends[steps.TAIL] + tuples <= len(self._line.ids):
             return
         steps.close_ranks(self._line, self._last)
-        waiting = int(tail - head)
+        waiting = int(self._line.ends[steps.TAIL])
         if 2 * (waiting + tuples) > len(self._line.ids):  # at least half is free, so moving stays rare
             old, self._line = self._line, _line(4 * (waiting + tuples))
             for column, before in zip(self._line, old, strict=True):
