@@ -16,7 +16,6 @@ from windowpane.core.arrays import Bools, Ints
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
-from windowpane.core.upstream.operators import last_of_key
 from windowpane.local.python_values import need_objects
 from windowpane.local.rows import listed, need_columns, plain_schema, table_of
 from windowpane.local.waiting import Key, columns_of, need_mapping
@@ -91,8 +90,7 @@ class WaitingRows:
 
     def overwrite(self, batch: pa.Table, ids: Ints) -> None:
         """As `Waiting.overwrite`."""
-        newest = last_of_key(ids, np.arange(len(ids)))
-        self._cells.put(ids[newest], self._rows(batch.take(pa.array(newest))))
+        self._cells.put(ids, self._rows(batch))
 
     def drop(self, numbers: Ints) -> None:
         """As `Waiting.drop`."""
