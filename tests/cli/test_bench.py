@@ -46,6 +46,39 @@ def test_the_table_for_people_shows_rows_and_claims(holds):
     assert outcome.exit_code == (0 if holds else 1)
 
 
+def test_the_table_says_on_which_side_of_its_bar_a_value_must_be(monkeypatch):
+    claims = [Claim("fast", 1.0088, 1.01, at_most=True), Claim("slow", 20, 10)]
+    report = Report("toy", {"unit": "one update"}, [{"case": "x"}], claims)
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (Bench("toy", "a toy", lambda *_: report),))
+    shown = " ".join(invoke("toy").stdout.replace("│", " ").split())
+    assert "unit: one update" in shown
+    assert "fast 1.009 at most 1.01 yes" in shown
+    assert "slow 20 at least 10 yes" in shown
+
+
+def test_points_of_figures_are_a_table_for_each_figure_with_a_column_for_each_x(monkeypatch):
+    places = [
+        ("5a", "queue", 1.0, 0.5),
+        ("5a", "queue", 2.0, 0.75),
+        ("5a", "other", 2.0, 3.0),
+        ("9", "q", 8, 4),
+    ]
+    rows = [dict(zip(("figure", "series", "x", "value"), place, strict=True)) for place in places]
+    report = Report("toy", {}, rows)
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (Bench("toy", "a toy", lambda *_: report),))
+    lines = [line.replace("┃", "│").split("│")[1:-1] for line in invoke("toy").stdout.splitlines()]
+    cells = [[cell.strip() for cell in line] for line in lines if line]
+    assert cells[:3] == [["series", "1", "2"], ["queue", "0.5", "0.75"], ["other", "-", "3"]]
+    assert cells[3:5] == [["series", "8"], ["q", "4"]]
+
+
+def test_a_pipe_gets_tables_as_wide_as_they_are(monkeypatch):
+    wide = {f"column number {i}": 1_234.5 for i in range(20)}
+    report = Report("toy", {}, [wide])
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (Bench("toy", "a toy", lambda *_: report),))
+    assert all(name in invoke("toy").stdout for name in wide)
+
+
 def test_what_falls_short_is_told_to_people_and_programs(monkeypatch):
     bench = bench_that(holds=True)
     short = replace(bench, run=lambda *a, **o: replace(bench.run(*a, **o), falls_short=["slow [in] winter"]))

@@ -45,6 +45,16 @@ def test_the_grid_has_every_distribution_and_load():
     others = list(staleness.not_at_random(LOADS))
     assert len(others) == 4 * 3 * 7
     assert {cell.pattern for cell in others} == {"regular", "together", "mixed", "bursts"}
+    unlike = list(staleness.unlike_costs(LOADS))
+    assert len(unlike) == 2 * 3 * 7
+    assert {round(cell.costs.max() / cell.costs.min(), 9) for cell in unlike} == {staleness.DEAR}
+
+
+@pytest.mark.parametrize("dear", [1.0, 7.0])
+def test_the_work_of_a_cell_is_that_of_its_load(dear):
+    cell = Cell("z", zipf(5, 0.9), 3.0, dear=dear)
+    assert (cell.costs * cell.shares).sum() == pytest.approx(3.0)
+    assert cell.costs / cell.costs[0] == pytest.approx([1.0, dear, 1.0, dear, 1.0])
 
 
 EVEN, SKEWED = Cell("u", zipf(4, 0), 2.0), Cell("z", zipf(4, 0.6), 2.0, 0.6)
@@ -52,7 +62,9 @@ HEAVY, STEEP = Cell("z", zipf(4, 1), 20.0, 1.0), Cell("z", zipf(4, 1.5), 2.0, 1.
 CLOCK, BURSTS, STEPS, MIXED = (
     Cell("c", zipf(4, 0.6), 2.0, 0.6, way) for way in ("regular", "bursts", "together", "mixed")
 )
+COSTS = Cell("d", zipf(4, 0.6), 2.0, 0.6, dear=10.0)
 OTHERS = [staleness.Found(CLOCK, (0.1, 0.7)), staleness.Found(CLOCK, (0.1, 1.06))]
+OTHERS += [staleness.Found(COSTS, (0.1, 0.2)), staleness.Found(COSTS, (0.1, 1.02))]
 OTHERS += [staleness.Found(MIXED, (0.1, 0.9))]
 OTHERS += [staleness.Found(BURSTS, (0.1, 1.2)), staleness.Found(STEPS, (0.1, 1.0))]
 
@@ -64,7 +76,8 @@ def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_clo
     assert verdicts[:2] == [(1.0, True), (1.02, False)]  # the worst cell: queue, application
     assert verdicts[2:4] == [(0.87, True), (0.94, False)]  # queue staleness: all, milder cells
     assert verdicts[4] == (0.7, True)  # application staleness of all
-    assert verdicts[5:] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
+    assert verdicts[5:7] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
+    assert verdicts[7:] == [(1.02, False), (0.61, True)]  # of two costs
     (bursts,) = staleness.missed(found)
     assert "1.20 at c, load 2" in bursts
 
@@ -121,6 +134,12 @@ def test_our_policy_beats_the_best_of_the_paper_where_updates_are_skewed(load):
         for name, shares in (("zipf", zipf(100, 0.9)), ("two classes", two_class(10, 8)))
     ]
     assert max(max(pair) for pair in found) < 0.93
+
+
+@pytest.mark.parametrize("load", [1.5, 5.0])
+def test_our_policy_beats_the_best_of_the_paper_where_costs_differ(load):
+    cell = Cell("zipf", zipf(100, 0.9), load, dear=10.0)
+    assert max(ratios(measured(cell, Scale(20_000, 2)))) < 0.8
 
 
 def test_a_stream_is_replayed_from_its_file(tmp_path, monkeypatch):

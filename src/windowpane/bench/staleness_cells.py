@@ -48,13 +48,23 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of a grid: how updates are shared out to keys, and come, and the load; `theta` is Zipf's."""
+    """One point of a grid: how updates are shared out to keys, and come, and the load; `theta` is Zipf's.
+
+    Every second key costs `dear` times what the others do.
+    """
 
     name: str
     shares: Floats
     load: float
     theta: float = 0.0
     pattern: Pattern = "random"
+    dear: float = 1.0
+
+    @property
+    def costs(self) -> Floats:
+        """What an update of each key costs, so that the work that arrives is that of the load."""
+        relative = np.where(np.arange(len(self.shares)) % 2 == 0, 1.0, self.dear)
+        return np.asarray(relative * (self.load / np.dot(relative, self.shares)))
 
     @property
     def skewed(self) -> bool:
@@ -90,7 +100,7 @@ def measured(cell: Cell, scale: Scale) -> dict[Policy, Pair]:
     totals = {policy: np.zeros(2) for policy in POLICIES}
     for seed, stream in enumerate(streams_of(cell, scale)):
         for policy in POLICIES:
-            found = simulate(policy, stream, cell.load, measured=scale.measured, seed=seed).staleness
+            found = simulate(policy, stream, cell.costs, measured=scale.measured, seed=seed).staleness
             totals[policy] += (found.average_queue, found.average_application)
     return {
         policy: (float(total[0]) / scale.seeds, float(total[1]) / scale.seeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,8 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from windowpane.bench.report import Report, Row
+    from windowpane.bench.report import Claim, Report, Row, Scalar
     from windowpane.bench.runner import Bench
+
+_POINT = ["figure", "series", "x", "value"]
+"""The columns of rows that are points of figures."""
+_WIDEST = 1_000
 
 
 def bench(
@@ -29,8 +33,9 @@ def bench(
     from windowpane.bench import BENCHES
 
     if listing:
+        width = max(len(entry.name) for entry in BENCHES)
         for entry in BENCHES:
-            typer.echo(f"{entry.name:<12} {entry.about}")
+            typer.echo(f"{entry.name:<{width}}  {entry.about}")
         return
     if everything and as_json:
         raise typer.BadParameter("--json prints one object, so name one benchmark instead of --all.")
@@ -76,20 +81,50 @@ def _run(entry: Bench, as_json: bool, quick: bool, options: dict[str, float]) ->
 
 
 def _show(entry: Bench, report: Report) -> None:
+    from windowpane.bench.report import machine
+
+    tables = [*_rows_tables(report.rows), _claims_table(report.claims)]
     console = Console()
-    console.print(_rows_table(f"{entry.name}: {entry.about}", report.rows))
-    claims = Table(title="claims", title_justify="left")
-    for heading in ("claim", "value", "bar", "holds"):
-        claims.add_column(heading, justify="left" if heading == "claim" else "right")
-    for claim in report.claims:
-        verdict = "[green]yes[/]" if claim.holds else "[red]no[/]"
-        claims.add_row(claim.name, _text(claim.value), _text(claim.bar), verdict)
-    console.print(claims)
+    if not console.is_terminal:  # a file or a pipe has no width of its own
+        wide = console.options.update(max_width=_WIDEST)
+        console.width = max(console.measure(table, options=wide).maximum for table in tables)
+    console.print(f"{entry.name}: {entry.about}", style="bold", markup=False)
+    for given in (machine(), report.parameters):
+        told = (f"{name.replace('_', ' ')}: {_text(value)}" for name, value in given.items())
+        console.print("; ".join(told), style="dim", markup=False, highlight=False)
+    for table in tables:
+        console.print(table)
     for words in report.falls_short:
         console.print(f"falls short: {words}", style="yellow", markup=False)
 
 
-def _rows_table(title: str, rows: Sequence[Row]) -> Table:
+def _claims_table(claims: Sequence[Claim]) -> Table:
+    table = Table(title="claims", title_justify="left")
+    for heading in ("claim", "value", "bar", "holds"):
+        table.add_column(heading, justify="left" if heading == "claim" else "right")
+    for claim in claims:
+        verdict = "[green]yes[/]" if claim.holds else "[red]no[/]"
+        bar = f"at {'most' if claim.at_most else 'least'} {_text(claim.bar)}"
+        table.add_row(claim.name, _text(claim.value), bar, verdict)
+    return table
+
+
+def _rows_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """One table of all rows; of points of figures one for each figure, with a column for each x."""
+    if not rows or list(rows[0]) != _POINT:
+        yield _rows_table(None, rows)
+        return
+    figures: dict[Scalar, dict[Scalar, dict[Scalar, Scalar]]] = {}
+    for row in rows:
+        series = figures.setdefault(row["figure"], {})
+        series.setdefault(row["series"], {})[row["x"]] = row["value"]
+    for figure, points in figures.items():
+        places = list(dict.fromkeys(x for line in points.values() for x in line))
+        lines = [{"series": name} | {_text(x): line.get(x) for x in places} for name, line in points.items()]
+        yield _rows_table(f"figure {figure}", lines)
+
+
+def _rows_table(title: str | None, rows: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left")
     for heading in rows[0] if rows else ():
         table.add_column(heading.replace("_", " "), justify="right")
@@ -109,6 +144,6 @@ def _text(value: object) -> str:
         case int():
             return f"{value:,}"
         case float():
-            return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+            return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
         case _:
             return str(value)
