@@ -37,9 +37,19 @@ def test_the_example_is_short(path):
     assert len(path.read_text("utf-8").splitlines()) < 40
 
 
-def test_there_are_seven_examples():
-    first = ["dashboard", "idempotent_sink", "own_aggregate", "own_window"]
+def test_there_are_eight_examples():
+    first = ["dashboard", "idempotent_sink", "overload", "own_aggregate", "own_window"]
     assert [path.stem for path in EXAMPLES] == [*first, "push", "sessions", "vwap"]
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]), ids=lambda p: p.name
+)
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(path):
+    prose = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
+        cells = [len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row))) for row in table.splitlines()]
+        assert len(set(cells)) == 1, table.splitlines()[0]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

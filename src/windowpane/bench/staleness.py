@@ -39,11 +39,14 @@ from windowpane.values.freshness import Policy
 
 QUICK_LOADS = (1.5, 2.0, 5.0, 20.0)
 REPLAY_LOADS = (2.0, 5.0, 20.0)
+QUICK_REPLAY = 200_000
+"""Fewer updates of a real stream are over before a consumer at a load of 20 has served each key often."""
 NOT_AT_RANDOM: tuple[Pattern, ...] = ("regular", "together", "mixed", "bursts")
 PATTERN_KEYS = 100
 DEAR = 10.0
 """Where keys differ in what they cost: how many times."""
-WORST, CLOCK_WORST, CLOCK_MEAN, DEAR_MEAN = 1.01, 1.05, 0.8, 0.85
+WORST = 1.01
+CLOCK_WORST, CLOCK_MEAN, DEAR_WORST, DEAR_MEAN = 1.05, 0.8, 1.02, 0.85
 REAL_WORST, REAL_MEAN = 1.02, 1.0
 """Real streams: where most keys update once no order helps, and to learn rates costs a little."""
 
@@ -62,7 +65,7 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
     loads = QUICK_LOADS if quick else LOADS
     more = (*not_at_random(loads), *unlike_costs(loads))
     todo = [(cell, scale) for cell in cells(loads)] + [(cell, fewer) for cell in more]
-    streams = replays(20_000 if quick else None)
+    streams = replays(QUICK_REPLAY if quick else None)
     points = len(todo) + len(streams) * len(REPLAY_LOADS)
     rows: list[Row] = []
     found: list[Found] = []
@@ -139,7 +142,7 @@ def claims(found: list[Found]) -> list[Claim]:
     return [
         *made,
         *_worst_and_mean("each key by its own clock", clock, CLOCK_WORST, CLOCK_MEAN),
-        *_worst_and_mean("keys of two costs", costs, WORST, DEAR_MEAN),
+        *_worst_and_mean("keys of two costs", costs, DEAR_WORST, DEAR_MEAN),
     ]
 
 
