@@ -76,6 +76,7 @@ class ListedColumn:
     def _converted(self, values: Sequence[Any]) -> pa.Array:
         made = pa.array(values, self.kind)
         if not self.exact.issuperset(map(type, values)):
+            _need_no_nanoseconds(self.kind, values)
             found = pa.array(values)
             if self.key is not None:
                 fitted(self.field.name, flat(found), self.key)
@@ -112,6 +113,14 @@ def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
     elif getattr(kind, "unit", "") in {"us", "ns"}:
         found = frozenset({_class_of(kind)})
     return found
+
+
+def _need_no_nanoseconds(kind: pa.DataType, values: Sequence[Any]) -> None:
+    """Refuse nanoseconds of a time or a length of pandas, which Arrow drops without a word."""
+    if getattr(kind, "unit", "") != "ns" and any(
+        getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values
+    ):
+        raise ValueError("it has nanoseconds")
 
 
 def _class_of(kind: pa.DataType) -> type:
