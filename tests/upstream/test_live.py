@@ -242,6 +242,18 @@ def test_memory_may_be_a_text():
         wp.UpdateQueue("k", schema=schema, memory="8 pages")
 
 
+def test_a_batch_wakes_all_that_wait():
+    queue, got = wp.UpdateQueue("k"), []
+    waiting = [threading.Thread(target=lambda: got.append(queue.get(timeout=20)["k"])) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    time.sleep(0.2)
+    queue.put_batch([{"k": k} for k in range(3)])
+    for thread in waiting:
+        thread.join(5)
+    assert sorted(got) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("policy", ALL)
 def test_producers_and_a_consumer_at_once_lose_no_last_update(policy):
     queue = wp.UpdateQueue("k", policy)

@@ -180,7 +180,7 @@ class UpdateQueue:
                 raise
             self._puts += len(ids)
             self._switch(load)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def get(self, timeout: float | None = None) -> Any:
         """The newest tuple of the key to serve next; waits for one, at most `timeout` seconds.
