@@ -165,6 +165,8 @@ def mask(found: Any, rows: int) -> pa.Array:
     column = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     try:
         column = column if isinstance(column, pa.Array) else pa.array(np.asarray(column))
+        if column.null_count == len(column):  # of no rows, and of nulls, the type says nothing
+            column = pa.nulls(len(column), pa.bool_())
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise WrongType(
             f"the predicate gave {found!r} for {rows} rows. Return a boolean for each, for example with "
