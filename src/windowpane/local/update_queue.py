@@ -262,7 +262,7 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
-        limit, patience = at_least_one(most), timeout_in_seconds(timeout)
+        limit, patience = min(at_least_one(most), self._waiting.most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()
             if not self._changed.wait_for(lambda: len(self._queue) or self._closed, patience):

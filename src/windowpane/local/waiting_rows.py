@@ -6,6 +6,7 @@ taken from the pool on demand and go back to it when they are empty.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
 from windowpane.local.python_values import need_objects
-from windowpane.local.rows import listed, need_columns, plain_schema, table_of
+from windowpane.local.rows import listed, need_columns, plain_schema, table_of, wide_schema
 from windowpane.local.waiting import Key, columns_of, need_mapping
 from windowpane.local.waiting_columns import ListedColumn, cast_column
 from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, wrong_type
@@ -45,7 +46,7 @@ class WaitingRows:
                 "the columns of the key, or leave `schema` out."
             )
         need_columns(schema.names, (*keys, *schema.names), "the schema")
-        self._schema, self._plain = schema, plain_schema(schema)
+        self._schema, self._plain = schema, wide_schema(plain_schema(schema))
         self._index = KeyIndex(keys, [schema.field(name).type for name in keys])
         for name, kind in zip(keys, self._index.types, strict=True):
             found = schema.field(name).type
@@ -133,6 +134,11 @@ class WaitingRows:
         return self._cells.cells.pool.pages * self._cells.cells.page_cells
 
     @property
+    def most(self) -> int:
+        """As `Waiting.most`: as many as have values in a dictionary of the schema, if all of them differ."""
+        return min((_values_of(field.type) for field in self._schema), default=sys.maxsize)
+
+    @property
     def usage(self) -> Usage:
         """How many pages and cells are taken."""
         cells = self._cells.cells
@@ -151,6 +157,13 @@ def _need_columns(names: Sequence[str], found: Sequence[str]) -> None:
                 f"column {name!r} is not in the schema, so it would be lost. Add it to the schema, or leave "
                 "it out of the rows."
             )
+
+
+def _values_of(kind: pa.DataType) -> int:
+    """How many values a column of the type can have, as far as a dictionary limits them."""
+    return (
+        np.iinfo(kind.index_type.to_pandas_dtype()).max + 1 if pa.types.is_dictionary(kind) else sys.maxsize
+    )
 
 
 def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
