@@ -1,5 +1,7 @@
 """Dictionaries whose index has no room for the values of several tables: pandas often has 8 bits."""
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -47,6 +49,28 @@ def test_pages_give_no_more_at_once_than_the_dictionary_of_their_schema_can_hold
     assert [len(part) for part in got] == [128, 128, 44]
     assert {part.schema.field("k").type for part in got} == {KIND}
     assert [row for part in got for row in part.to_pylist()] == table.to_pylist()
+
+
+KEYS = {
+    "int64": [3, 1, None],
+    "double": [0.5, 2.5, None],
+    "bool": [True, False, None],
+    "date32": [dt.date(2020, 1, 2), dt.date(2020, 1, 1), None],
+    "string": ["b", "a", None],
+}
+
+
+@pytest.mark.parametrize("policy", ["in_place", "append"])
+@pytest.mark.parametrize("as_tuples", [False, True])
+@pytest.mark.parametrize(("kind", "values"), KEYS.items(), ids=KEYS)
+def test_pages_give_back_keys_that_are_dictionaries_of_any_values(kind, values, as_tuples, policy):
+    column = pa.array(values, pa.type_for_alias(kind)).dictionary_encode()
+    table = pa.table({"k": column.cast(pa.dictionary(pa.int8(), column.type.value_type)), "n": range(3)})
+    queue = wp.UpdateQueue("k", policy, schema=table.schema)
+    queue.put_batch(table.to_pylist() if as_tuples else table)
+    assert queue.get_table(9).equals(table)
+    queue.put_batch(table)
+    assert queue.get_batch(9) == table.to_pylist()
 
 
 def test_a_union_takes_them_from_several_inputs_and_pushes():
