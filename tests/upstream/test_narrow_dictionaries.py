@@ -1,6 +1,7 @@
 """Dictionaries whose index has no room for the values of several tables: pandas often has 8 bits."""
 
 import datetime as dt
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -88,6 +89,34 @@ def test_a_join_takes_them_from_several_pushes():
         assert found["c"].to_pylist() == found["right_c"].to_pylist() == NAMES[100 * n : 100 * n + 100]
     with pytest.raises(WrongType, match="column 'c' has type dictionary"):
         join.push(rows(0).set_column(2, "c", pa.array(range(100)).dictionary_encode()), rows(0))
+
+
+def test_a_join_and_a_union_forget_the_values_of_rows_that_they_forgot():
+    updates = wp.Updates(key="k", time="t")
+    join, union = updates.join(within=5), updates.union()
+    for n in range(100):
+        column = pa.array([None, *(f"c{10 * n + i}" for i in range(9))]).dictionary_encode()
+        rows = pa.table({"k": range(10), "t": [10 * n] * 10, "c": column})
+        found, youngest = join.push(rows, rows), union.push(rows)
+        assert found["c"].to_pylist() == found["right_c"].to_pylist() == column.to_pylist()
+        assert youngest["c"].to_pylist() == column.to_pylist()
+        for made in (found["c"], found["right_c"], youngest["c"]):
+            assert len(made.combine_chunks().dictionary) == 9
+    assert len(pickle.dumps(join)) < 20_000
+    assert len(pickle.dumps(union)) < 20_000
+
+
+@pytest.mark.parametrize("index", [pa.int32(), pa.uint32(), pa.int64()])
+def test_a_join_leaves_the_order_of_values_and_their_index_as_they_are(index):
+    kind = pa.dictionary(index, pa.string(), ordered=True)
+    column = pa.DictionaryArray.from_arrays(
+        pa.array([2, 0, None], index), ["low", "mid", "high"], ordered=True
+    )
+    rows = pa.table({"k": [1, 2, 3], "t": [1, 1, 1], "c": column})
+    found = wp.Updates(key="k", time="t").join(within=5).push(rows, rows)["right_c"]
+    assert found.type == kind
+    assert found.to_pylist() == ["high", "low", None]
+    assert found.combine_chunks().dictionary.to_pylist() == ["low", "high"]
 
 
 def test_windows_take_them_as_keys():

@@ -171,7 +171,7 @@ class UpdateUnion:
         some = self._known.tuples(read, firsts[:-1])
         found = self._union.youngest(*some)
         made = whole.take(pa.array(np.sort(numbers_of(found))))
-        self._first = whole.slice(0, 0)
+        self._first = whole.schema.empty_table()
         self._union.sent(found)
         live = self._known.saw(read.index, some)
         if live is not None:
