@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.core.columns import read_column, read_time, to_batches
+from windowpane.core.columns import flat, read_column, read_time, to_batches
 from windowpane.core.interner import Interner
 from windowpane.values.errors import Overflow, WrongType
 
@@ -183,3 +183,12 @@ def test_polars_is_not_imported_for_the_reading():
         "sys.exit('polars' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_chunks_become_one_where_their_dictionaries_have_more_values_together_than_the_index_counts():
+    kind = pa.dictionary(pa.int8(), pa.string())
+    names = [f"k{i}" for i in range(300)]
+    chunks = [pa.array(names[i : i + 100]).dictionary_encode().cast(kind) for i in (0, 100, 200)]
+    made = flat(pa.chunked_array(chunks))
+    assert made.type == pa.dictionary(pa.int32(), pa.string())
+    assert made.to_pylist() == names

@@ -243,6 +243,37 @@ def test_memory_may_be_a_text():
 
 
 @pytest.mark.parametrize("policy", ALL)
+def test_a_put_that_a_signal_interrupts_once_its_tuples_wait_leaves_them_to_be_got(policy):
+    queue = wp.UpdateQueue("k", policy)
+    queue.put({"k": 1})
+    enqueue = queue._enqueue
+
+    def interrupted(*args):
+        enqueue(*args)
+        raise TimeoutError
+
+    queue._enqueue = interrupted
+    with pytest.raises(TimeoutError):
+        queue.put({"k": 2})
+    queue._enqueue = enqueue
+    queue.put({"k": 3})
+    assert sorted(row["k"] for row in drain(queue)) == [1, 2, 3]
+    assert queue.staleness().keys == (1, 2, 3)
+
+
+def test_a_batch_wakes_all_that_wait():
+    queue, got = wp.UpdateQueue("k"), []
+    waiting = [threading.Thread(target=lambda: got.append(queue.get(timeout=20)["k"])) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    time.sleep(0.2)
+    queue.put_batch([{"k": k} for k in range(3)])
+    for thread in waiting:
+        thread.join(5)
+    assert sorted(got) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("policy", ALL)
 def test_producers_and_a_consumer_at_once_lose_no_last_update(policy):
     queue = wp.UpdateQueue("k", policy)
     producers, keys, rounds = 3, 40, 150

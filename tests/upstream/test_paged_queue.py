@@ -238,6 +238,8 @@ def test_what_cannot_lie_in_pages_is_refused_with_a_remedy():
         wp.UpdateQueue("key", schema=SCHEMA)
     with pytest.raises(WrongType, match=r"column 't' has type timestamp\[ns\], but timestamp\[us\] in a key"):
         wp.UpdateQueue("t", schema=pa.schema({"t": pa.timestamp("ns")}))
+    with pytest.raises(WrongType, match=r"column 't' has type timestamp\[ns\], but timestamp\[us\] in a key"):
+        wp.UpdateQueue("t", schema=pa.schema({"t": pa.dictionary(pa.int8(), pa.timestamp("ns"))}))
 
 
 def test_what_does_not_fit_the_schema_says_why():

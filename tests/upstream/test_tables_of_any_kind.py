@@ -20,6 +20,9 @@ VIEWS = [
 NESTED = [
     (pa.list_(pa.string_view()), [["a"], [], ["b", None], None]),
     (pa.large_list(pa.struct([("x", pa.binary_view())])), [[{"x": b"a"}], [], [{"x": None}], None]),
+    (pa.list_(pa.string_view(), 1), [["a"], ["b"], [None], None]),
+    (pa.map_(pa.string_view(), pa.string_view()), [[("a", "b")], [], [("a", None)], None]),
+    (pa.run_end_encoded(pa.int32(), pa.string()), ["a", "a", None, "b"]),
 ]
 
 
@@ -61,6 +64,17 @@ def test_a_value_may_be_in_views(kind, values):
     queue = wp.UpdateQueue("k", "in_place")
     queue.put_batch(rows)
     assert queue.get_batch(9) == [rows.to_pylist()[i] for i in (2, 1, 3)]
+
+
+@pytest.mark.parametrize(("kind", "values"), VIEWS + NESTED, ids=str)
+def test_operators_on_updates_take_values_in_views(kind, values):
+    updates = wp.Updates(key="k", time="t")
+    rows = pa.table({"k": [1, 2, 1, 3], "t": range(4), "v": of(kind, values)})
+    newest = [values[i] for i in (1, 2, 3)]
+    assert updates.filter(rows, lambda r: np.arange(len(r)) > 0)["v"].to_pylist() == newest
+    assert updates.union().push(rows)["v"].to_pylist() == newest
+    found = updates.join(within=1).push(rows, rows)
+    assert sorted(map(repr, found["right_v"].to_pylist())) == sorted(map(repr, newest))
 
 
 ROWS = [{"k": "a", "n": 1, "x": 0.5}, {"k": "b", "n": 2, "x": None}, {"k": "a", "n": 3, "x": 2.5}]

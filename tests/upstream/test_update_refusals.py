@@ -84,6 +84,15 @@ def test_a_predicate_must_give_a_boolean_for_each_row(given):
     assert UPDATES.filter(ROWS, lambda _: [None, True]).num_rows == 1
 
 
+def test_a_predicate_may_give_lists_for_no_rows_and_for_nulls_only():
+    def dear(some):
+        return [None if price is None else price > 1 for price in some["v"].to_pylist()]
+
+    for rows in (ROWS.slice(0, 0), ROWS.set_column(2, "v", pa.nulls(2, pa.int64()))):
+        assert UPDATES.filter(rows, dear).num_rows == 0
+        assert UPDATES.join(within=3, on=lambda left, _: dear(left)).push(rows, rows).num_rows == 0
+
+
 @pytest.mark.parametrize("cost", [math.nan, math.inf, -1, "1 s", None])
 def test_a_cost_by_which_keys_would_starve_is_refused(cost):
     with pytest.raises(BadQuery, match=r"cost=.* Give seconds, at least 0"):

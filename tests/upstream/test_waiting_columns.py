@@ -71,6 +71,32 @@ def test_what_would_become_another_value_is_refused(kind, value, as_key, as_tabl
     assert len(queue) == 0
 
 
+NANOSECOND = pd.Timestamp("2020-01-01 00:00:00.000000001")
+
+
+@pytest.mark.parametrize("as_key", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.timestamp("us"), NANOSECOND),
+        (pa.timestamp("s"), NANOSECOND),
+        (pa.date32(), NANOSECOND),
+        (pa.duration("us"), pd.Timedelta(1, "ns")),
+    ],
+    ids=str,
+)
+def test_nanoseconds_of_pandas_are_refused_where_a_column_has_none(kind, value, as_key):
+    queue = queue_of(kind, as_key=as_key)
+    with pytest.raises(WrongType, match=r"column 'c' is .* something else there, .*: it has nanoseconds"):
+        queue.put({"c": value, "other": 1})
+    queue.put_batch([{"c": 1000 * value if kind == pa.duration("us") else value.floor("D"), "other": 1}])
+    assert len(queue) == 1
+    if pa.types.is_timestamp(kind) and not as_key:
+        exact = queue_of(pa.timestamp("ns"), as_key=as_key)
+        exact.put({"c": value, "other": 1})
+        assert exact.get()["c"] == value
+
+
 @pytest.mark.parametrize("as_key", [True, False])
 @pytest.mark.parametrize(("kind", "value", "held"), GOOD, ids=str)
 def test_what_stays_what_it_is_is_taken(kind, value, held, as_key):

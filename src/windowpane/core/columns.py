@@ -26,6 +26,7 @@ _DAY = 86_400_000_000
 _UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": -1_000}
 """Microseconds per unit; negative: units per microsecond."""
 _INT64 = np.iinfo(np.int64)
+_INDEX_BITS = 32
 
 
 def flat(array: Array) -> pa.Array:
@@ -59,7 +60,15 @@ def _one_chunk(array: pa.ChunkedArray) -> pa.Array:
     if array.nbytes >= 2**31 and (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         # 32-bit offsets cannot address one chunk of this size.
         array = array.cast(pa.large_string() if pa.types.is_string(array.type) else pa.large_binary())
-    return pa.concat_arrays(array.unify_dictionaries().chunks)
+    wide = widely_indexed(array.type)
+    return pa.concat_arrays((array if array.type == wide else array.cast(wide)).unify_dictionaries().chunks)
+
+
+def widely_indexed(kind: pa.DataType) -> pa.DataType:
+    """The type, a dictionary with an index for the values of many: pandas has 8 bits where few are in one."""
+    if not pa.types.is_dictionary(kind) or kind.index_type.bit_width >= _INDEX_BITS:
+        return kind
+    return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
 
 
 def is_text(kind: pa.DataType) -> bool:

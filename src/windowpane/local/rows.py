@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.core.arrays import Ints
+from windowpane.core.columns import widely_indexed
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
 
@@ -29,8 +30,9 @@ def codes_of(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[
 
 
 def _plain(column: Any) -> pa.Array:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+    # Not one chunk first: the index of a dictionary may be too narrow for the values of all chunks.
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return plain.combine_chunks() if isinstance(plain, pa.ChunkedArray) else plain
 
 
 def _encoded(column: pa.Array) -> Ints:
@@ -56,8 +58,30 @@ def table_of(items: Any, schema: pa.Schema | None = None) -> pa.Table | None:
     In pandas a missing number is a NaN too: where the `schema` wants no floats it becomes a null.
     """
     made = _table(items, schema)
-    plain = None if made is None else plain_schema(made.schema)
-    return made if made is None or plain == made.schema else made.cast(plain)
+    return None if made is None else widely_indexed_table(plain_table(made))
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The table with no views and no runs, of which Arrow cannot take rows."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            values = field.with_type(field.type.value_type)
+            table = table.set_column(i, values, pc.run_end_decode(table[i]))
+    return _cast(table, plain_schema(table.schema))
+
+
+def widely_indexed_table(table: pa.Table) -> pa.Table:
+    """The table, whose rows can be put together with others."""
+    return _cast(table, wide_schema(table.schema))
+
+
+def wide_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with dictionaries that have room for the values of many tables."""
+    return pa.schema([field.with_type(widely_indexed(field.type)) for field in schema])
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return table if schema == table.schema else table.cast(schema)
 
 
 def _table(items: Any, schema: pa.Schema | None) -> pa.Table | None:
@@ -103,12 +127,20 @@ def _unviewed(kind: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if t.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _unviewed(kind.value_type), kind.ordered)
-    if t.is_list(kind) or t.is_large_list(kind):
-        inner = kind.value_field.with_type(_unviewed(kind.value_type))
-        return pa.list_(inner) if t.is_list(kind) else pa.large_list(inner)
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return _unviewed_list(kind)
+    if t.is_map(kind):
+        return pa.map_(_unviewed(kind.key_type), _unviewed(kind.item_type), kind.keys_sorted)
     return (
         pa.struct([field.with_type(_unviewed(field.type)) for field in kind]) if t.is_struct(kind) else kind
     )
+
+
+def _unviewed_list(kind: pa.DataType) -> pa.DataType:
+    inner = kind.value_field.with_type(_unviewed(kind.value_type))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(inner)
+    return pa.list_(inner, kind.list_size if pa.types.is_fixed_size_list(kind) else -1)
 
 
 def listed(items: Any) -> list[Any]:

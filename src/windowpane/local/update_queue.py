@@ -167,7 +167,6 @@ class UpdateQueue:
                 raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
             now = self._clock()
             self._forget_idle(now)
-            known = len(self._waiting)
             ids = self._waiting.ids(batch)
             load = self._load.add(len(ids) * self._queue.cost, now)
             self._switch(load)
@@ -176,11 +175,11 @@ class UpdateQueue:
             try:
                 self._enqueue(batch, ids, now)
             except Exception:  # keys without an update would count as keys that are fresh
-                self._keep_keys(np.arange(len(self._waiting)) < known)
+                self._keep_keys(np.arange(len(self._waiting)) < self._queue.keys)
                 raise
             self._puts += len(ids)
             self._switch(load)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def get(self, timeout: float | None = None) -> Any:
         """The newest tuple of the key to serve next; waits for one, at most `timeout` seconds.
@@ -262,7 +261,7 @@ class UpdateQueue:
         self._lost += len(older)
 
     def _take(self, most: int, timeout: float | None) -> Any:
-        limit, patience = at_least_one(most), timeout_in_seconds(timeout)
+        limit, patience = min(at_least_one(most), self._waiting.most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()
             if not self._changed.wait_for(lambda: len(self._queue) or self._closed, patience):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.core.arrays import Ints
 from windowpane.core.upstream.kept import with_piece
@@ -39,12 +40,12 @@ class KeptRows:
 
     def with_rows(self, rows: pa.Table, keys: Sequence[str]) -> KeptRows:
         """These and new rows, which must fit."""
-        like = rows.slice(0, 0) if self.like is None else self.like
+        like = rows.schema.empty_table() if self.like is None else self.like
         names = [f"what was {self.side} before", f"what is {self.side} now"]
         new = stacked([like, rows], names, keys).combine_chunks()
         piece = _Piece(np.arange(self.came, self.came + len(new)), new)
         pieces = with_piece(self.pieces, piece, _joined)
-        return KeptRows(self.side, self.came + len(new), new.slice(0, 0), pieces)
+        return KeptRows(self.side, self.came + len(new), new.schema.empty_table(), pieces)
 
     def take(self, numbers: Ints) -> pa.Table:
         """The rows with these numbers."""
@@ -53,7 +54,7 @@ class KeptRows:
         parts = [self.like]
         for i in np.unique(which):
             at = np.searchsorted(self.pieces[i].numbers, numbers[which == i])
-            parts.append(self.pieces[i].rows.take(pa.array(at)))
+            parts.append(_with_own_values(self.pieces[i].rows.take(pa.array(at))))
         made = pa.concat_tables(parts, promote_options="default")
         if len(parts) <= 2:  # all of them lay in one piece
             return made
@@ -68,3 +69,19 @@ class KeptRows:
 def _joined(a: _Piece, b: _Piece) -> _Piece:
     rows = pa.concat_tables([a.rows, b.rows], promote_options="default").combine_chunks()
     return _Piece(np.concatenate([a.numbers, b.numbers]), rows)
+
+
+def _with_own_values(rows: pa.Table) -> pa.Table:
+    """The rows with dictionaries of no other values than theirs: else they would hold all that ever came."""
+    for i, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type):
+            chunks = [_own_values(chunk) for chunk in rows.column(i).chunks]
+            rows = rows.set_column(i, field, pa.chunked_array(chunks, field.type))
+    return rows
+
+
+def _own_values(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    used = pc.unique(column.indices).drop_null()
+    used = used.take(pc.sort_indices(used))  # where they are ordered, by their place
+    at = pc.index_in(column.indices, value_set=used).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(at, column.dictionary.take(used), ordered=column.type.ordered)

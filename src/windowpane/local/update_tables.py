@@ -15,7 +15,7 @@ from windowpane.core.column_types import plain_type
 from windowpane.core.columns import flat, raw_values, scale_of, usable_time
 from windowpane.core.key_types import fitted, stored
 from windowpane.core.keys import KeyIndex
-from windowpane.local.rows import need_columns
+from windowpane.local.rows import need_columns, widely_indexed_table
 from windowpane.values.errors import BadQuery, WrongType, wrong_type
 
 Types = dict[str, pa.DataType]
@@ -69,6 +69,7 @@ def stacked(tables: Sequence[pa.Table], names: Sequence[str], keys: Sequence[str
     Keys may have other types if they stay what they are; they get the first one.
     """
     columns = tables[0].column_names
+    tables = [widely_indexed_table(rows) for rows in tables]
     for rows, name in zip(tables, names, strict=True):
         need_columns(rows.column_names, rows.column_names, name)
         odd = set(columns) ^ set(rows.column_names)
@@ -165,6 +166,8 @@ def mask(found: Any, rows: int) -> pa.Array:
     column = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     try:
         column = column if isinstance(column, pa.Array) else pa.array(np.asarray(column))
+        if column.null_count == len(column):  # of no rows, and of nulls, the type says nothing
+            column = pa.nulls(len(column), pa.bool_())
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise WrongType(
             f"the predicate gave {found!r} for {rows} rows. Return a boolean for each, for example with "

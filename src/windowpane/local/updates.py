@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.core.arrays import Tuples
-from windowpane.core.columns import without_views
 from windowpane.core.upstream.operators import Join, Union, check_grouping
-from windowpane.local.rows import need_columns
+from windowpane.local.rows import need_columns, plain_table
 from windowpane.local.update_arguments import names_of, need_callable, need_options
 from windowpane.local.update_keys import Clock, KnownKeys, numbers_of
 from windowpane.local.update_rows import KeptRows
@@ -129,8 +128,7 @@ class Updates:
         if not isinstance(rows, pa.Table):
             raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
         need_columns(rows.column_names, (*self.keys, self.time), "the table")
-        schema = without_views(rows.schema)  # Arrow cannot filter or take views
-        return rows if schema == rows.schema else rows.cast(schema)
+        return plain_table(rows)
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,7 @@ class UpdateUnion:
         some = self._known.tuples(read, firsts[:-1])
         found = self._union.youngest(*some)
         made = whole.take(pa.array(np.sort(numbers_of(found))))
-        self._first = whole.slice(0, 0)
+        self._first = whole.schema.empty_table()
         self._union.sent(found)
         live = self._known.saw(read.index, some)
         if live is not None:

@@ -7,6 +7,7 @@ tuples calls them by the ids of their keys.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -62,6 +63,10 @@ class Waiting(Protocol):
     @property
     def room(self) -> float:
         """How many tuples can wait at once."""
+
+    @property
+    def most(self) -> int:
+        """How many tuples can be taken at once."""
 
     @property
     def usage(self) -> Usage | None:
@@ -160,6 +165,11 @@ class WaitingObjects:
     def room(self) -> float:
         """As `Waiting.room`: nobody counts the memory of objects."""
         return math.inf
+
+    @property
+    def most(self) -> int:
+        """As `Waiting.most`."""
+        return sys.maxsize
 
     @property
     def usage(self) -> None:

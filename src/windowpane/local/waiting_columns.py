@@ -45,11 +45,19 @@ def cast_column(field: pa.Field, column: Any) -> Any:
     return made
 
 
+def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Plain values in a type of the same values; to a dictionary of them Arrow casts only texts."""
+    if pa.types.is_dictionary(kind):
+        column = column.dictionary_encode()
+    return column if column.type == kind else column.cast(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class ListedColumn:
     """A column of a schema that is made of Python's values."""
 
     field: pa.Field
+    """The column with plain values, even where it is a dictionary of them."""
     kind: pa.DataType
     key: pa.DataType | None
     """The type in which keys are kept, where the column is of the key."""
@@ -59,7 +67,9 @@ class ListedColumn:
     @classmethod
     def of(cls, field: pa.Field, key: pa.DataType | None) -> ListedColumn:
         """The column of this field."""
-        return cls(field, field.type, key, _exact(field.type, is_key=key is not None) | {NoneType})
+        plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        exact = _exact(plain, is_key=key is not None) | {NoneType}
+        return cls(field.with_type(plain), field.type, key, exact)
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """The values; refused where one would become another."""
@@ -74,13 +84,14 @@ class ListedColumn:
             ) from error
 
     def _converted(self, values: Sequence[Any]) -> pa.Array:
-        made = pa.array(values, self.kind)
+        made = pa.array(values, self.field.type)
         if not self.exact.issuperset(map(type, values)):
+            _need_no_nanoseconds(self.field.type, values)
             found = pa.array(values)
             if self.key is not None:
                 fitted(self.field.name, flat(found), self.key)
             cast_column(self.field, found)
-        return made
+        return in_type(made, self.kind)
 
     def _odd(self, values: Sequence[Any]) -> str:
         """The first value that does not fit; their types where each does, but not one beside the other."""
@@ -94,8 +105,6 @@ class ListedColumn:
 
 def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
     types = pa.types
-    if types.is_dictionary(kind):
-        return _exact(kind.value_type, is_key=is_key)
     found: frozenset[type] = frozenset()
     if types.is_integer(kind):
         found = _INTEGERS
@@ -112,6 +121,14 @@ def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
     elif getattr(kind, "unit", "") in {"us", "ns"}:
         found = frozenset({_class_of(kind)})
     return found
+
+
+def _need_no_nanoseconds(kind: pa.DataType, values: Sequence[Any]) -> None:
+    """Refuse nanoseconds of a time or a length of pandas, which Arrow drops without a word."""
+    if getattr(kind, "unit", "") != "ns" and any(
+        getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values
+    ):
+        raise ValueError("it has nanoseconds")
 
 
 def _class_of(kind: pa.DataType) -> type:

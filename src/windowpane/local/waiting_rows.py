@@ -6,6 +6,7 @@ taken from the pool on demand and go back to it when they are empty.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -17,9 +18,9 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
 from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
 from windowpane.local.python_values import need_objects
-from windowpane.local.rows import listed, need_columns, plain_schema, table_of
+from windowpane.local.rows import listed, need_columns, plain_schema, table_of, wide_schema
 from windowpane.local.waiting import Key, columns_of, need_mapping
-from windowpane.local.waiting_columns import ListedColumn, cast_column
+from windowpane.local.waiting_columns import ListedColumn, cast_column, in_type
 from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, wrong_type
 from windowpane.values.sizes import size_in_bytes
 
@@ -30,7 +31,7 @@ _WORD = 8
 class WaitingRows:
     """Tuples of one schema, in at most so much memory: bytes, or a text such as '64 MB'."""
 
-    __slots__ = ("_cells", "_index", "_layout", "_listed", "_plain", "_rest", "_schema")
+    __slots__ = ("_cells", "_index", "_layout", "_listed", "_most", "_plain", "_rest", "_schema")
 
     def __init__(self, key: Key, schema: pa.Schema, memory: str | int) -> None:
         if not isinstance(schema, pa.Schema):
@@ -45,14 +46,16 @@ class WaitingRows:
                 "the columns of the key, or leave `schema` out."
             )
         need_columns(schema.names, (*keys, *schema.names), "the schema")
-        self._schema, self._plain = schema, plain_schema(schema)
+        self._schema, self._plain = schema, wide_schema(plain_schema(schema))
         self._index = KeyIndex(keys, [schema.field(name).type for name in keys])
         for name, kind in zip(keys, self._index.types, strict=True):
             found = schema.field(name).type
+            found = found.value_type if pa.types.is_dictionary(found) else found
             if pa.types.is_temporal(found) and found != kind:
                 raise wrong_type(name, found, f"{kind} in a key", "Cast the column, or leave `schema` out.")
         kept = dict(zip(keys, self._index.types, strict=True))
         self._listed = [ListedColumn.of(field, kept.get(field.name)) for field in self._plain]
+        self._most = min(_room_in(schema.field(name).type) for name in keys)
         self._rest = pa.schema([field for field in schema if field.name not in keys])
         self._layout = FixedRows(self._rest)
         page = max(_PAGE, self._layout.words * _WORD)
@@ -109,7 +112,8 @@ class WaitingRows:
             self._cells.cells.give(numbers)
         found = dict(zip(self._rest.names, self._layout.columns(rows), strict=True))
         found |= dict(zip(self._index.names, self._index.values(ids), strict=True))
-        columns = [_back(found[field.name], field.type) for field in self._schema]
+        # Keys are kept in a plain form, which may not be that of the schema.
+        columns = [in_type(found[field.name], field.type) for field in self._schema]
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     def keep_keys(self, live: Bools, *, by_key: bool) -> None:
@@ -133,6 +137,11 @@ class WaitingRows:
         return self._cells.cells.pool.pages * self._cells.cells.page_cells
 
     @property
+    def most(self) -> int:
+        """As `Waiting.most`: so many that a dictionary of the schema has room if all of them differ."""
+        return self._most
+
+    @property
     def usage(self) -> Usage:
         """How many pages and cells are taken."""
         cells = self._cells.cells
@@ -153,6 +162,8 @@ def _need_columns(names: Sequence[str], found: Sequence[str]) -> None:
             )
 
 
-def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Key values are kept in a plain form, which may not be that of the schema."""
-    return column if column.type == kind else column.cast(kind)
+def _room_in(kind: pa.DataType) -> int:
+    """How many different values a column of the type can hold, as far as a dictionary limits them."""
+    return (
+        np.iinfo(kind.index_type.to_pandas_dtype()).max + 1 if pa.types.is_dictionary(kind) else sys.maxsize
+    )
