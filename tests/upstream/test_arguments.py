@@ -41,7 +41,11 @@ def test_a_key_of_a_queue_is_named_by_texts(key, schema):
         (lambda: UPDATES.join(3, on="v"), r"on='v' cannot be called\. Give a function of the left and the"),
         (lambda: UPDATES.filter(ROWS, 5), r"keep=5 cannot be called\. Give a function of the rows"),
         (lambda: UPDATES.map(ROWS, 5), r"function=5 cannot be called\. Give a function of the rows"),
-        (lambda: wp.UpdateQueue("k", memory="x"), r"'x' is no size\. Write '64 MB'"),
+        (lambda: wp.UpdateQueue("k", schema=SCHEMA, memory="x"), r"'x' is no size\. Write '64 MB'"),
+        (lambda: wp.UpdateQueue("k", schema=SCHEMA, memory=10), r"memory=10 is less than a page\. .* 4,096"),
+        (lambda: wp.UpdateQueue("k", memory="1 MB"), r"memory='1 MB' is for tuples in pages, .* `schema`"),
+        (lambda: UPDATES.window(1, memory=10).agg(wp.count()), r"memory=10 is less than a page\. Give at"),
+        (r"'switch' keeps every row, .* Use",),
     ],
 )
 def test_what_names_no_column_option_function_or_size_is_refused(make, message):

@@ -102,7 +102,7 @@ def test_a_full_pool_is_an_error_that_changes_nothing():
     pool = PagePool(2, 16)
     cells = KeyCells(pool, 1)
     cells.put(ints([0, 1, 2]), ints([[5], [6], [7]]))
-    with pytest.raises(errors.OutOfMemory, match=r"2 more cells of 8 bytes .* has room for 1\. Give"):
+    with pytest.raises(errors.OutOfMemory, match=r"room for 1 more cells .* takes 2\. Give"):
         cells.put(ints([0, 3, 4]), ints([[8], [9], [9]]))
     assert cells.read(ints([0, 1, 2])).tolist() == [[5], [6], [7]]
     cells.put(ints([3, 0]), ints([[1], [2]]))

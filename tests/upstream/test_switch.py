@@ -182,7 +182,7 @@ def test_where_not_even_the_newest_has_room_nothing_changes():
     room = queue.usage.page_tuples
     rows = pa.table({"k": np.arange(room) % 7, "n": np.arange(room)})
     queue.put_batch(rows)
-    with pytest.raises(OutOfMemory, match="more cells"):
+    with pytest.raises(OutOfMemory, match="more cells of"):
         queue.put_batch(pa.table({"k": np.arange(7, room + 1), "n": np.arange(7, room + 1)}))
     found = queue.staleness()
     assert (queue.policy, found.puts, found.lost, len(found.keys)) == ("append", room, 0, 7)

@@ -105,7 +105,7 @@ def test_a_cost_by_which_keys_would_starve_is_refused(cost):
         ("zzz", "there is no policy 'zzz'"),
         ("append", r"policy 'append' keeps every row.* Use fifo, in_place, linecutting, freshest"),
         ("shed", "policy 'shed' keeps every row"),
-        ("switch", "which this queue cannot"),
+        ("switch", "policy 'switch' keeps every row"),
     ],
 )
 def test_a_policy_that_windows_cannot_have_is_refused_before_rows_come(policy, message):

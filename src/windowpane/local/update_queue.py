@@ -36,7 +36,6 @@ from windowpane.values.freshness import (
     forget_in_seconds,
     timeout_in_seconds,
 )
-from windowpane.values.sizes import size_in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,8 @@ class UpdateQueue:
             `switch` is `append` until the consumer falls behind, then `freshest` until it has caught up.
         schema: the columns of the tuples, all but the key's of fixed width: they are then kept in pages of
             memory, without a Python object for each.
-        memory: with a schema, the most bytes that waiting tuples may take, or a text such as '64 MB'; one
-            more is an error.
+        memory: with a schema, the most bytes that waiting tuples may take, or a text such as '64 MB' (64 MiB
+            by default); a tuple more is an error.
         cost: the seconds that the consumer needs for a tuple, as a first guess; it is measured.
         behind: for `switch`, the seconds of work that may wait before older tuples are overwritten.
         clock: where the time comes from, in seconds that never go back; by default the system's.
@@ -109,21 +108,20 @@ class UpdateQueue:
         policy: Policy | str = "freshest",
         *,
         schema: pa.Schema | None = None,
-        memory: str | int = 1 << 26,
+        memory: str | int | None = None,
         cost: float = 0.001,
         behind: float = 1.0,
         clock: Callable[[], float] | None = None,
         forget: float = 3600.0,
     ) -> None:
         cost, behind, forget = cost_in_seconds(cost), behind_in_seconds(behind), forget_in_seconds(forget)
-        size_in_bytes(memory)  # also where it is not used, so that a mistake is told
         self._clock = clock_of(clock)
         self._changed = threading.Condition()
         self._switches, self._behind = policy == SWITCH, behind
         began = self._clock()
         self._queue = queue_of(Policy.APPEND if self._switches else policy, cost=cost, began=began)
         self._load = Load(behind, began)
-        self._waiting: Waiting = WaitingObjects(key) if schema is None else WaitingRows(key, schema, memory)
+        self._waiting = _waiting_in(key, schema, memory)
         self._puts = self._gets = self._lost = 0
         self._held: Ints = np.empty(0, np.int64)
         self._got_at = 0.0
@@ -296,3 +294,14 @@ class UpdateQueue:
             held, self._held = self._held, np.empty(0, np.int64)
             self._queue.deliver(held, np.full(len(held), now))
             self._queue.learn(held, np.full(len(held), max((now - self._got_at) / len(held), 1e-9)))
+
+
+def _waiting_in(key: Key, schema: pa.Schema | None, memory: str | int | None) -> Waiting:
+    if schema is not None:
+        return WaitingRows(key, schema, 1 << 26 if memory is None else memory)
+    if memory is not None:
+        raise BadQuery(
+            f"memory={memory!r} is for tuples in pages, whose columns must be known. Give their `schema`, or "
+            "leave `memory` out."
+        )
+    return WaitingObjects(key)

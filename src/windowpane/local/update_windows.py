@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windowpane.core.columns import TIME_LIMIT, read_column
 from windowpane.core.keys import KeyIndex
-from windowpane.core.upstream.memory import PagePool, set_aside
+from windowpane.core.upstream.memory import pool_within, set_aside
 from windowpane.core.upstream.recency import Recency
 from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
@@ -30,8 +30,7 @@ from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
 from windowpane.values.errors import BadQuery, OutOfMemory, WrongType
-from windowpane.values.freshness import Policy, cost_in_seconds, policy_of
-from windowpane.values.sizes import size_in_bytes
+from windowpane.values.freshness import SWITCH, Policy, cost_in_seconds, policy_of
 from windowpane.values.user_aggregates import UserAggregate
 
 Aggregates = Aggregate | UserAggregate
@@ -99,8 +98,7 @@ class UpdateWindows:
         self._window = UpdateWindow(size, slide, Commit(commit), timed)
         self._policy, self._cost = _update_policy(policy), cost_in_seconds(cost)
         self._memory, page = memory, page_bytes(len(self._names))
-        with set_aside(memory):
-            self._pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
+        self._pool = pool_within(memory, page)
         self._clock = clock_of(clock)
         self._began = self._clock()
         self._index: KeyIndex | None = None
@@ -245,8 +243,8 @@ class UpdateWindows:
         if not operator.queue.idle().all():
             remedies.append("what waits to be got first")
         return OutOfMemory(
-            f"the pool of {self._pool.pages} pages is full after {stored} of {of} tuples, which are stored. "
-            f"It needs {', '.join(remedies[:-1])} or {remedies[-1]}."
+            f"the memory of {self._pool.pages} pages is full after {stored} of {of} tuples, which are stored. It "
+            f"needs {', '.join(remedies[:-1])} or {remedies[-1]}."
         )
 
     def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float, *, few: bool = False) -> bool:
@@ -262,10 +260,9 @@ class UpdateWindows:
 
 def _update_policy(name: Policy | str) -> Policy:
     """The policy of this name, which must leave old windows for newer ones."""
-    policy = policy_of(name)
-    if policy.keeps_all:
+    if name == SWITCH or (policy := policy_of(name)).keeps_all:
         others = ", ".join(other.value for other in Policy if not other.keeps_all)
-        raise BadQuery(f"policy {policy.value!r} keeps every row, so no window is left out. Use {others}.")
+        raise BadQuery(f"policy {str(name)!r} keeps every row, so no window is left out. Use {others}.")
     return policy
 
 

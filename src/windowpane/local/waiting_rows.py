@@ -16,13 +16,12 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Ints
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.fixed_rows import FixedRows
-from windowpane.core.upstream.memory import KeyCells, PagePool, Usage, set_aside
+from windowpane.core.upstream.memory import KeyCells, Usage, pool_within
 from windowpane.local.python_values import need_objects
 from windowpane.local.rows import listed, need_columns, plain_schema, table_of, wide_schema
 from windowpane.local.waiting import Key, columns_of, need_mapping
 from windowpane.local.waiting_columns import ListedColumn, cast_column, in_type
 from windowpane.values.errors import BadQuery, UnknownColumn, WrongType, wrong_type
-from windowpane.values.sizes import size_in_bytes
 
 _PAGE = 4096
 _WORD = 8
@@ -59,9 +58,7 @@ class WaitingRows:
         self._rest = pa.schema([field for field in schema if field.name not in keys])
         self._layout = FixedRows(self._rest)
         page = max(_PAGE, self._layout.words * _WORD)
-        with set_aside(memory):
-            pool = PagePool(max(size_in_bytes(memory) // page, 1), page)
-            self._cells = KeyCells(pool, self._layout.words)
+        self._cells = KeyCells(pool_within(memory, page), self._layout.words)
 
     def batch(self, items: Any) -> pa.Table:
         """The tuples as a table of the schema, in plain layouts."""

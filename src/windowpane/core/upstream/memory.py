@@ -26,7 +26,8 @@ from windowpane.core.kernels.paging import (
     places,
     take_cells,
 )
-from windowpane.values.errors import OutOfMemory, WindowpaneError
+from windowpane.values.errors import BadQuery, OutOfMemory, WindowpaneError
+from windowpane.values.sizes import size_in_bytes
 
 _WORD = 8
 
@@ -61,6 +62,15 @@ def set_aside(memory: str | int) -> Iterator[None]:
         raise
     except (MemoryError, OverflowError, ValueError) as error:
         raise OutOfMemory(f"memory={memory!r} cannot be set aside here: {error}. Give less.") from error
+
+
+def pool_within(memory: str | int, page_bytes: int) -> PagePool:
+    """Pages that take at most this memory, as a user gave it."""
+    pages = size_in_bytes(memory) // page_bytes
+    if pages < 1:
+        raise BadQuery(f"memory={memory!r} is less than a page. Give at least {page_bytes:,} bytes.")
+    with set_aside(memory):
+        return PagePool(pages, page_bytes)
 
 
 class PagePool:
@@ -137,9 +147,8 @@ class PagedCells:
         """Refuse before anything changes if the pool has not so many cells."""
         if cells > self.room:
             raise OutOfMemory(
-                f"{cells} more cells of {self.width * _WORD} bytes are needed, but the pool of "
-                f"{self.pool.pages} pages has room for {self.room}. Give the pool more pages, or serve keys "
-                "first."
+                f"the memory has room for {self.room} more cells of {self.width * _WORD} bytes, and this "
+                f"takes {cells}. Give more memory, or serve keys first."
             )
 
     def take(self, n: int) -> Ints:

@@ -75,8 +75,8 @@ class WindowBuffers:
         """The error of a batch that did not fit."""
         pool = self._cells.pool
         return OutOfMemory(
-            f"the pool of {pool.pages} pages is full after {stored} of {of} tuples, which are stored. "
-            "Give the pool more pages, or serve keys first."
+            f"the memory of {pool.pages} pages is full after {stored} of {of} tuples, which are stored. "
+            "Give more memory, or serve keys first."
         )
 
     def lengths(self, keys: Ints) -> Ints:
