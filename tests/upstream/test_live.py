@@ -110,6 +110,20 @@ def test_staleness_follows_the_clock(clock):
     assert found.average_queue == pytest.approx((2 + 24.5) / 10)
 
 
+@pytest.mark.parametrize("policy", ALL)
+def test_a_clock_that_is_set_back_is_one_that_stood(policy):
+    def played(back):
+        clock, got = Clock(), []
+        queue = wp.UpdateQueue("k", policy, clock=clock)
+        for n in range(1_500):
+            clock.now += 1 / 128 if n != 800 else -back
+            queue.put({"k": n % 7, "n": n})
+            got += [queue.get()["n"]] if n % 2 else []
+        return got, queue.staleness().application.tolist()
+
+    assert played(3_600.0) == played(0.0)
+
+
 def test_the_cost_is_measured_from_one_get_to_the_next(clock):
     queue = wp.UpdateQueue("k", cost=1.0, clock=clock)
     for k, cost in ((1, 5.0), (2, 0.01)):

@@ -13,13 +13,16 @@ with warnings.catch_warnings():
 assert not HAVE_NUMBA
 from windowpane.simulate.overload import arrivals, simulate, zipf
 updates = arrivals(zipf(12, 0.9), 700, seed=4, pattern="bursts")
-for policy in ("append", "shed", "fifo", "in_place", "linecutting", "freshest"):
+for policy in ("append", "shed", "fifo", "in_place", "linecutting", "freshest", "switch"):
     outcome = simulate(policy, updates, 2.5)
     print(policy, outcome.serves.tolist(), outcome.staleness.average_application.hex(), outcome.looked)
 queue = wp.UpdateQueue("k", "freshest", clock=iter(range(100)).__next__)
 queue.put_batch([{"k": k, "n": n} for n, k in enumerate("abcab")])
 queue.close()
 print(list(queue))
+switch = wp.UpdateQueue("k", "switch", cost=1.0, behind=3.0, clock=iter(range(100)).__next__)
+switch.put_batch([{"k": k, "n": n} for n, k in enumerate("abcab")])
+print(switch.policy.value, switch.get_batch(9))
 """
 
 

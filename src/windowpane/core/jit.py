@@ -42,9 +42,9 @@ def _slow(function: Callable[..., object]) -> Callable[..., object]:
     """The loop as plain Python; integers of NumPy warn where compiled ones wrap, as hashes mean them to."""
 
     @wraps(function)
-    def run(*arguments: object) -> object:
+    def run(*arguments: object, **named: object) -> object:
         with np.errstate(all="ignore"):
-            return function(*arguments)
+            return function(*arguments, **named)
 
     return run
 

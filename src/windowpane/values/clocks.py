@@ -11,18 +11,31 @@ from numbers import Real
 from windowpane.values.errors import BadQuery
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Clock:
-    """Seconds that a function tells; they must never go back."""
+    """Seconds that a function tells. Where that is set back, time stands still and goes on from there.
+
+    Queues count on it: by a time before the last one keys would starve until that has come again.
+    """
 
     source: Callable[[], object]
+    _last: float = -math.inf
+    _back: float = 0.0
+    """By how much the source was set back in all."""
 
     def __call__(self) -> float:
         """What time it is."""
         found = self.source()
-        if isinstance(found, float | Real) and math.isfinite(found):
-            return float(found)
-        raise BadQuery(f"the clock says {found!r}, which is no time. Give a function that returns seconds.")
+        if not (isinstance(found, float | Real) and math.isfinite(found)):
+            raise BadQuery(
+                f"the clock says {found!r}, which is no time. Give a function that returns seconds."
+            )
+        now = float(found) + self._back
+        if now < self._last:
+            self._back += self._last - now
+            now = self._last
+        self._last = now
+        return now
 
 
 def clock_of(clock: Callable[[], object] | None) -> Clock:
