@@ -45,7 +45,6 @@ def test_a_key_of_a_queue_is_named_by_texts(key, schema):
         (lambda: wp.UpdateQueue("k", schema=SCHEMA, memory=10), r"memory=10 is less than a page\. .* 4,096"),
         (lambda: wp.UpdateQueue("k", memory="1 MB"), r"memory='1 MB' is for tuples in pages, .* `schema`"),
         (lambda: UPDATES.window(1, memory=10).agg(wp.count()), r"memory=10 is less than a page\. Give at"),
-        (r"'switch' keeps every row, .* Use",),
     ],
 )
 def test_what_names_no_column_option_function_or_size_is_refused(make, message):

@@ -78,7 +78,7 @@ def test_a_full_memory_names_what_helps():
         (counted, r"needs more `memory` or a shorter `forget`\."),
         (timed, r"needs more `memory`, a shorter `forget` or a punctuation, so that windows end\."),
     ):
-        with pytest.raises(OutOfMemory, match=f"memory of 1 pages is full after .* of 1000 tuples.*{remedy}"):
+        with pytest.raises(OutOfMemory, match=rf"memory \(1 pages\) is full .* of 1000 tuples.*{remedy}"):
             fresh.put(rows(range(1_000)))
     timed.punctuate(9)
     with pytest.raises(OutOfMemory, match="windows end or what waits to be got first"):

@@ -243,8 +243,8 @@ class UpdateWindows:
         if not operator.queue.idle().all():
             remedies.append("what waits to be got first")
         return OutOfMemory(
-            f"the memory of {self._pool.pages} pages is full after {stored} of {of} tuples, which are stored. It "
-            f"needs {', '.join(remedies[:-1])} or {remedies[-1]}."
+            f"the memory ({self._pool.pages} pages) is full after {stored} of {of} tuples, which are stored. "
+            f"It needs {', '.join(remedies[:-1])} or {remedies[-1]}."
         )
 
     def _forget_idle(self, operator: FreshWindows, index: KeyIndex, now: float, *, few: bool = False) -> bool:
