@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import windowpane as wp
@@ -157,3 +158,26 @@ def test_a_whole_number_that_is_missing_in_pandas_is_a_null_by_the_schema(kind):
     assert queue.get_batch(2) == [{"k": 1, "v": None}, {"k": None, "v": 1}]
     with pytest.raises(WrongType, match="column 'k' has type double, but int64 is needed"):
         queue.put_batch(pa.table({"k": [math.nan], "v": pa.nulls(1, kind)}))
+
+
+FORMS = {
+    "batch": lambda rows: rows.to_batches()[0],
+    "pandas": lambda rows: rows.to_pandas(),
+    "polars": pl.from_arrow,
+    "duckdb": duckdb.from_arrow,
+    "reader": lambda rows: rows.to_reader(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_operators_on_updates_take_what_a_queue_takes(form):
+    made, updates = FORMS[form], wp.Updates("k", "t")
+    rows = pa.table({"k": ["a", "b", "a"], "t": [1, 2, 3], "v": [1.5, 2.5, 3.5]})
+    filtered = updates.filter(made(rows), lambda r: pc.greater(r["v"], 2.0))
+    assert filtered.to_pylist() == rows.slice(1).to_pylist()
+    assert updates.map(made(rows), lambda r: r).to_pylist() == rows.to_pylist()
+    assert updates.union().push(made(rows), made(rows)).to_pylist() == rows.slice(1).to_pylist()
+    assert updates.join(within=5).push(made(rows), made(rows)).num_rows == 2
+    fresh = updates.window(2).agg(wp.sum("v"))
+    assert fresh.put(made(rows)) == 0
+    assert fresh.get()["sum_v"].to_pylist() == [5.0]

@@ -148,11 +148,11 @@ def test_what_is_no_aggregate_is_refused(wanted):
         UPDATES.window(2).agg(wp.count(), wp.sum("v"), wanted)
 
 
-@pytest.mark.parametrize("given", [None, {"k": ["a"], "t": [1]}, ROWS.to_batches()[0]])
+@pytest.mark.parametrize("given", [None, {"k": ["a"], "t": [1]}, [{"k": "a", "t": 1}]])
 def test_what_is_no_table_is_refused(given):
     union, join = UPDATES.union(), UPDATES.join(within=3)
     for push in (union.push, lambda rows: union.push(ROWS, rows), lambda rows: join.push(ROWS, rows)):
-        with pytest.raises(WrongType, match=r"the rows are a \w+\. Give an Arrow table"):
+        with pytest.raises(WrongType, match=r"the rows are a \w+\. Give an Arrow table or batch, a pandas"):
             push(given)
     assert union.push(ROWS).num_rows == join.push(ROWS, ROWS).num_rows == 2
 

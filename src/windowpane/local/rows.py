@@ -13,6 +13,9 @@ from windowpane.core.arrays import Ints
 from windowpane.core.columns import widely_indexed
 from windowpane.values.errors import BadQuery, WrongType, unknown_column
 
+Rows = Any
+"""Rows with named columns: an Arrow table or batch, a frame, or another stream of Arrow: see `need_table`."""
+
 
 def codes_of(table: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> tuple[list[Hashable], Ints]:
     """The distinct keys (tuples where there are several columns), and which of them each row has."""
@@ -59,6 +62,17 @@ def table_of(items: Any, schema: pa.Schema | None = None) -> pa.Table | None:
     """
     made = _table(items, schema)
     return None if made is None else widely_indexed_table(plain_table(made))
+
+
+def need_table(rows: Any) -> pa.Table:
+    """The rows as a table in plain layouts, whatever has named columns; refused if it has none."""
+    made = table_of(rows)
+    if made is None:
+        raise WrongType(
+            f"the rows are a {type(rows).__name__}. Give an Arrow table or batch, a pandas or Polars frame, "
+            "or whatever else has an Arrow stream of named columns."
+        )
+    return made
 
 
 def plain_table(table: pa.Table) -> pa.Table:

@@ -21,7 +21,7 @@ from windowpane.core.upstream.memory import pool_within, set_aside
 from windowpane.core.upstream.recency import Recency
 from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
-from windowpane.local.rows import need_columns
+from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
 from windowpane.local.update_queue import Freshness
@@ -29,7 +29,7 @@ from windowpane.local.update_tables import Given, Types, event_times, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
-from windowpane.values.errors import BadQuery, OutOfMemory, WrongType
+from windowpane.values.errors import BadQuery, OutOfMemory
 from windowpane.values.freshness import SWITCH, Policy, cost_in_seconds, policy_of
 from windowpane.values.user_aggregates import UserAggregate
 
@@ -116,7 +116,7 @@ class UpdateWindows:
         self.__dict__.update(state)
         self._began = self._clock() - state["_began"]
 
-    def put(self, rows: pa.Table) -> int:
+    def put(self, rows: Rows) -> int:
         """Take rows in arrival order; how many were late: behind a younger row of their key or a punctuation.
 
         Late rows are left out.
@@ -128,10 +128,10 @@ class UpdateWindows:
         if self._recency.due(len(index)):
             self._forget_idle(operator, index, now)
         stored = self._store(operator, index, given, now)
-        if stored < len(rows) and self._forget_idle(operator, index, now, few=True):
+        if stored < given.count and self._forget_idle(operator, index, now, few=True):
             stored += self._store(operator, index, given.since(stored), now)
-        if stored < len(rows):
-            raise self._full(operator, stored, len(rows))
+        if stored < given.count:
+            raise self._full(operator, stored, given.count)
         return operator.queue.late - before
 
     def punctuate(self, bound: int | datetime | date) -> None:
@@ -193,18 +193,17 @@ class UpdateWindows:
             return pa.int64()
         return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
 
-    def _ready(self, rows: pa.Table) -> tuple[FreshWindows, KeyIndex, Given]:
+    def _ready(self, given: Rows) -> tuple[FreshWindows, KeyIndex, Given]:
         """What takes the rows, and the rows as read: before anything changes, as they may be refused."""
-        if not isinstance(rows, pa.Table):
-            raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
+        rows = need_table(given)
         used = [*self._names, *((self._time,) if self._window.timed else ())]
         need_columns(rows.column_names, (*self._keys, *used), "the table")
         types = types_with(self._types, rows, used)
         index = index_for(self._index, self._keys, rows)
-        given = self._read(index, rows)
+        read = self._read(index, rows)
         self._operator = self._operator_for(types)
         self._index, self._types = index, types
-        return self._operator, index, given
+        return self._operator, index, read
 
     def _read(self, index: KeyIndex, rows: pa.Table) -> Given:
         places = event_times(rows[self._time], self._time) if self._window.timed else None

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windowpane.core.arrays import Tuples
 from windowpane.core.upstream.operators import Join, Union, check_grouping
-from windowpane.local.rows import need_columns, plain_table
+from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import names_of, need_callable, need_options
 from windowpane.local.update_keys import Clock, KnownKeys, numbers_of
 from windowpane.local.update_rows import KeptRows
@@ -57,13 +57,13 @@ class Updates:
         """The key columns."""
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
-    def filter(self, rows: pa.Table, keep: Mask) -> pa.Table:
+    def filter(self, rows: Rows, keep: Mask) -> pa.Table:
         """The rows for which `keep`, given all of them, is true. What is dropped updates nothing."""
         need_callable(keep, "keep", "the rows that says which of them stay")
         rows = self._checked(rows)
         return rows.filter(mask(keep(rows), len(rows)))
 
-    def map(self, rows: pa.Table, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    def map(self, rows: Rows, function: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """A row for each row; the function may change every column but the key."""
         need_callable(function, "function", "the rows")
         rows = self._checked(rows)
@@ -124,11 +124,10 @@ class Updates:
         need_options(options, OPTIONS)
         return WindowedUpdates(self, keys, size, size if slide is None else slide, options)
 
-    def _checked(self, rows: pa.Table) -> pa.Table:
-        if not isinstance(rows, pa.Table):
-            raise WrongType(f"the rows are a {type(rows).__name__}. Give an Arrow table.")
-        need_columns(rows.column_names, (*self.keys, self.time), "the table")
-        return plain_table(rows)
+    def _checked(self, rows: Rows) -> pa.Table:
+        made = need_table(rows)
+        need_columns(made.column_names, (*self.keys, self.time), "the table")
+        return made
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class UpdateUnion:
         self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._first: pa.Table | None = None
 
-    def push(self, *inputs: pa.Table) -> pa.Table:
+    def push(self, *inputs: Rows) -> pa.Table:
         """Take what the inputs hold now; the youngest row of each key that is younger than its last one."""
         if not inputs:
             raise BadQuery("push() needs a table of each stream that is merged.")
@@ -199,7 +198,7 @@ class UpdateJoin:
         self._join = Join(within, None if on is None else self._matches)
         self._rows = (KeptRows("left"), KeptRows("right"))
 
-    def push(self, left: pa.Table, right: pa.Table) -> pa.Table:
+    def push(self, left: Rows, right: Rows) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
         new, keys = [self._updates._checked(rows) for rows in (left, right)], self._updates.keys
         need_own_names(joined_names(keys, *new))
