@@ -170,7 +170,7 @@ class Fresh:
         self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
         some = table.take(pa.array(at))
-        self.held = some if self.held is None else pa.concat_tables([self.held, some])
+        self.held = some if self.held is None else _joined([self.held, some])
         self.numbers = np.append(self.numbers, rows)
         self._drop_gone(queue)
         before = len(queue)
@@ -276,7 +276,7 @@ class Fresh:
         self.newest.restore(int(header["floor"]), parts)
         held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
         if held:
-            table = pa.Table.from_batches(held).combine_chunks()
+            table = _joined([pa.Table.from_batches([batch]) for batch in held]).combine_chunks()
             self.numbers, self.held = table[NUMBER].to_numpy(), table.drop_columns([NUMBER])
         if header["policy"] is not None:
             arrays = {name: np.array(values) for name, values in header["small"].items()}
@@ -285,3 +285,11 @@ class Fresh:
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
             self.queue = kind.restore(header["policy"], arrays)
         self.touched.stored(len(self.index), header["digests"])
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Rows that wait, with those that came after them.
+
+    Whether a column may have nulls is no part of the stream, and may be otherwise after a restart.
+    """
+    return pa.concat_tables(tables, promote_options="default")
