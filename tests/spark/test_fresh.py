@@ -96,6 +96,29 @@ def test_every_update_is_served_overwritten_outdated_or_waiting_and_results_neve
         assert delivered == newest
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_restart_may_have_nulls_in_a_column_that_had_none_and_the_other_way_round(
+    policy, first, monkeypatch
+):
+    # As where `na.fill` was put before the stream: what waits has another schema than what comes.
+    def rows(at, keys, nullable):
+        kinds = [pa.field(name, kind, nullable=nullable) for name, kind in TYPES]
+        columns = [[at] * len(keys), list(keys), [at] * len(keys)]
+        return write_batch(pa.record_batch(columns, schema=pa.schema(kinds)))
+
+    monkeypatch.setattr("windowpane.spark.fresh_store.PIECE", 2)
+    clock = Clock()
+    fresh = fresh_of(policy, clock, budget=1e-6)
+    given = fresh.step([rows(1, "abcdefgh", first)], clock)[0]["q"]
+    fresh = stored(fresh)
+    fresh.store(0, Blocks())  # from now on what waits is kept in bytes of that schema
+    given += fresh.step([rows(2, "abc", not first)], clock)[0]["q"]
+    given += stored(fresh).step([], clock, drain=True)[0]["q"]
+    newest = {row["k"]: row["v"] for table in given for row in table.to_pylist()}
+    assert newest == dict(zip("abcdefgh", [2] * 3 + [1] * 5, strict=True))
+
+
 def test_the_function_stops_when_the_budget_is_spent_and_the_rest_is_overwritten():
     clock = Clock()
     fresh = fresh_of("freshest", clock, budget=0.050)

@@ -42,7 +42,7 @@ _FORGET = 3600.0
 
 @dataclass
 class Fresh:
-    """One queue in one bucket."""
+    """One queue in one bucket; `columns` are those that blocks by key are stored with."""
 
     spec: QueueSpec
     types: tuple[tuple[str, pa.DataType], ...]
@@ -54,6 +54,7 @@ class Fresh:
     touched: Touched = field(default_factory=Touched)
     looks: Looks = field(default_factory=lambda: Looks(_FORGET, -np.inf))
     ticks: Clock = perf_counter
+    columns: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         kinds = dict(self.types)
@@ -160,17 +161,19 @@ class Fresh:
             notes.outdated = int(rows_of[older].sum())
         else:
             at = np.lexsort(order[::-1])
-        before = len(queue)
+        before, known = len(queue), queue.keys
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
         shed = queue.enqueue(ids[at], np.full(len(at), now), rows)
         kept = at if shed is None else at[~np.isin(rows, shed)]  # nobody gets those that were shed
         self.newest.rise(ids[kept], tuple(part[kept] for part in order))
         self.touched.note_keys(ids)
+        # With a key the queue learns of those before it too, of which only outdated rows came so far.
+        self.touched.note_keys(np.arange(known, queue.keys))
         self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
         some = table.take(pa.array(at))
-        self.held = some if self.held is None else pa.concat_tables([self.held, some])
+        self.held = some if self.held is None else _joined([self.held, some])
         self.numbers = np.append(self.numbers, rows)
         self._drop_gone(queue)
         before = len(queue)
@@ -235,14 +238,16 @@ class Fresh:
     def store(self, number: int, blocks: Blocks) -> dict[str, Any]:
         """Put the state into blocks; gives what is stored beside them."""
         self._number_anew()
+        arrays = {} if self.queue is None else self.queue.views()
+        small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
+        line = {name: arrays.pop(name) for name in list(arrays) if name.startswith("line ")}
+        if list(arrays) != self.columns:  # those that are stored are of another policy or version
+            self.columns, self.touched.all = list(arrays), True
         put = Pieces(f"queue {number}", blocks, self.touched)
         put.index(self.index)
         for name, known in self.newest.parts().items():
             put.arrays(name, {name: known}, by_key=True)
         put.held(self.held, self.numbers)
-        arrays = {} if self.queue is None else self.queue.views()
-        small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
-        line = {name: arrays.pop(name) for name in list(arrays) if name.startswith("line ")}
         # The place of a key's last tuple in the line is told from its head, which moves.
         put.arrays("by key", arrays, by_key=isinstance(self.queue, KeyQueue))
         put.arrays("line", line, by_key=False)
@@ -252,7 +257,7 @@ class Fresh:
             "digests": put.digests,
             "policy": None if self.queue is None else self.queue.policy.value,
             "small": small,
-            "columns": {"by key": list(arrays), "line": list(line)},
+            "columns": {"by key": self.columns, "line": list(line)},
             "next": self.next,
             "floor": self.newest.floor,
             "pace": astuple(self.pace),
@@ -276,12 +281,20 @@ class Fresh:
         self.newest.restore(int(header["floor"]), parts)
         held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
         if held:
-            table = pa.Table.from_batches(held).combine_chunks()
+            table = _joined([pa.Table.from_batches([batch]) for batch in held]).combine_chunks()
             self.numbers, self.held = table[NUMBER].to_numpy(), table.drop_columns([NUMBER])
         if header["policy"] is not None:
             arrays = {name: np.array(values) for name, values in header["small"].items()}
             for part, columns in header["columns"].items():
                 arrays |= read.arrays(part, dict.fromkeys(columns, np.empty(0, np.int64)))
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
-            self.queue = kind.restore(header["policy"], arrays)
+            self.queue, self.columns = kind.restore(header["policy"], arrays), header["columns"]["by key"]
         self.touched.stored(len(self.index), header["digests"])
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Rows that wait, with those that came after them.
+
+    Whether a column may have nulls is no part of the stream, and may be otherwise after a restart.
+    """
+    return pa.concat_tables(tables, promote_options="default")

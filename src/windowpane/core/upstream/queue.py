@@ -29,7 +29,7 @@ CODES = {
 }
 _SMALLEST = 16
 _RENEWED = ("linear", "square")
-"""What of a rank is found anew whenever keys enter the tournament."""
+"""What of a rank is found anew whenever keys enter the tournament; of ranks that change with time all is."""
 _SHORTEST = 1e-12
 
 
@@ -138,7 +138,7 @@ class KeyQueue:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
         forget(self._queue.keys, self._queue.totals, ~live, now)
         arrays = self.arrays()
-        by_key = {name: arrays[name][live] for name, _ in _by_key(self._queue)}
+        by_key = {name: arrays[name][live] for name, _ in self._by_key()}
         made = KeyQueue.restore(self.policy, arrays | by_key)
         self._count, self._queue = made._count, made._queue
 
@@ -152,7 +152,7 @@ class KeyQueue:
 
     def views(self) -> dict[str, Values]:
         """As `arrays`, not copied: what they hold changes with the queue."""
-        by_key = {name: column[: self._count] for name, column in _by_key(self._queue)}
+        by_key = {name: column[: self._count] for name, column in self._by_key()}
         return by_key | {"habits": self._queue.habits, "totals": self._queue.totals}
 
     def renumber(self, before: Ints, after: Ints) -> None:
@@ -167,7 +167,7 @@ class KeyQueue:
         try:
             made._count = len(arrays["row"])
             made._grow(made._count)
-            for name, column in _by_key(made._queue):
+            for name, column in made._by_key():
                 column[: made._count] = arrays[name]
             if arrays["habits"].shape == made._queue.habits.shape:  # else of a version with other pieces
                 made._queue.habits[:] = arrays["habits"]
@@ -188,6 +188,16 @@ class KeyQueue:
         made._queue = made._queue._replace(tree=tournament(len(made._queue.keys)))
         made._build()
         return made
+
+    def _by_key(self) -> list[tuple[str, Values]]:
+        """What is known of keys by name, without what follows from the rest."""
+        renewed = (*_RENEWED, "constant") if self._code == steps.FRESHEST else _RENEWED
+        return [
+            (name, part[name])
+            for part in (self._queue.keys, self._queue.ranks)
+            for name in part.dtype.names or ()
+            if name not in renewed
+        ]
 
     def _grow(self, count: int) -> None:
         old = self._queue
@@ -220,13 +230,3 @@ def widened(queue: steps.Queue, size: int) -> steps.Queue:
     wide = new_queue(size, 0.0, 0.0)
     wide.keys[: len(queue.keys)], wide.ranks[: len(queue.ranks)] = queue.keys, queue.ranks
     return wide._replace(habits=queue.habits, totals=queue.totals)
-
-
-def _by_key(queue: steps.Queue) -> list[tuple[str, Values]]:
-    """What is known of keys by name, without what follows from the rest."""
-    return [
-        (name, part[name])
-        for part in (queue.keys, queue.ranks)
-        for name in part.dtype.names or ()
-        if name not in _RENEWED
-    ]
