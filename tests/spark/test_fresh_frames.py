@@ -74,7 +74,7 @@ INSTANTS = pa.schema([("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp(
 NOON = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001 - this is about times without a zone
 
 
-@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[us]", object])
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[us]", "timestamp[us][pyarrow]", object])
 def test_a_time_without_a_zone_is_in_that_of_the_session_where_instants_are_declared(kind):
     times = pd.Series([NOON, None], dtype=kind)
     found = table_of(spec(INSTANTS, "America/New_York"), pd.DataFrame({"at": times, "local": times}))

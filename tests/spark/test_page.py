@@ -51,3 +51,5 @@ def test_the_python_of_the_page_gives_answers(spark, tmp_path):
     )
     assert names["hours"].isStreaming
     assert names["scores"].columns == ["symbol", "score"]
+    outputs = names["side_by_side"].schemas
+    assert list(outputs) == ["latest", "latest staleness", "fills", "fills staleness"]

@@ -63,6 +63,9 @@ def _instants(column: pd.Series, kind: pa.DataType, zone: str) -> pd.Series:
     """Times without a zone where instants are declared: they are in the session's time zone, as in Spark."""
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         return column
+    found = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
+    if found is not None and pa.types.is_timestamp(found) and found.tz is None:
+        column = column.astype(f"datetime64[{found.unit}]")
     if pd.api.types.is_datetime64_dtype(column.dtype):
         # As Spark does, the hour that comes twice in autumn is the second.
         return column.dt.tz_localize(zone, ambiguous=False, nonexistent="shift_forward")
