@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 PARTS = ("first", "middle", "last")
 _STEP = 0.25
 """Seconds between two looks at the ages of all keys."""
-FULL, QUICK = 60, 20
+FULL, QUICK = 60, 16
 """Seconds that each side runs from its first result on."""
 _PATIENCE = 60
 """Seconds that each side may take until then."""
