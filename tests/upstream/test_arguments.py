@@ -13,6 +13,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import BadQuery, BadWindow, OutOfMemory, UnknownColumn, WrongType
+from windowpane.simulate.overload import arrivals, simulate, uniform
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.int64()})
 UPDATES = wp.Updates("k", "t")
@@ -50,6 +51,12 @@ def test_a_key_of_a_queue_is_named_by_texts(key, schema):
 def test_what_names_no_column_option_function_or_size_is_refused(make, message):
     with pytest.raises(BadQuery, match=message):
         make()
+
+
+@pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, [1.0, 2.0], [1.0, 1.0, -1.0]])
+def test_what_a_simulated_tuple_costs_is_a_time(cost):
+    with pytest.raises(BadQuery, match=r"cost=.* give a time of at least 0, or one for each of the 3 keys"):
+        simulate("freshest", arrivals(uniform(3), 10), cost)
 
 
 @pytest.mark.parametrize("schema", [["k"], {"k": pa.int64()}])

@@ -20,6 +20,7 @@ from windowpane.core.kernels.overload_switch import overload_switch
 from windowpane.core.upstream.append import HEADROOM
 from windowpane.core.upstream.queue import CODES, new_queue
 from windowpane.core.upstream.staleness import Staleness, staleness_of
+from windowpane.values.errors import BadQuery
 from windowpane.values.freshness import SWITCH, Policy, policy_of
 
 Pattern = Literal["random", "even", "regular", "together", "mixed", "bursts"]
@@ -151,7 +152,7 @@ def simulate(
     the policy `switch` is `behind` once the work that waits takes longer than that.
     """
     end = stream.span if until is None else float(until)
-    costs = np.broadcast_to(np.asarray(cost, np.float64), stream.keys).copy()
+    costs = _costs_of(cost, stream.keys)
     queue, most = _queue_of(stream, costs, measured), np.zeros(1, np.int64)
     following = next_of_key(stream.ids, stream.keys)
     line = (stream.times, stream.ids, following)
@@ -174,6 +175,14 @@ def simulate_due(stream: Arrivals, cost: float, due: Floats, *, measured: float 
     queue.ranks.linear[: stream.keys] = 1.0
     overload(queue, steps.DUE, stream.times, stream.ids, costs, stream.span, most)
     return _outcome(queue, stream.keys, stream.span, most)
+
+
+def _costs_of(cost: float | Floats, keys: int) -> Floats:
+    """What a tuple of each key costs; by a cost below 0 time would go back."""
+    found = np.asarray(cost, np.float64)
+    if found.shape not in {(), (keys,)} or not np.all((found >= 0.0) & (found < np.inf)):
+        raise BadQuery(f"cost={cost!r}: give a time of at least 0, or one for each of the {keys} keys.")
+    return np.broadcast_to(found, keys).copy()
 
 
 def _queue_of(stream: Arrivals, costs: Floats, measured: float) -> steps.Queue:
