@@ -65,14 +65,14 @@ def table_of(items: Any, schema: pa.Schema | None = None) -> pa.Table | None:
 
 
 def need_table(rows: Any) -> pa.Table:
-    """The rows as a table in plain layouts, whatever has named columns; refused if it has none."""
-    made = table_of(rows)
+    """The rows as a table of the same types in plain layouts, if they have named columns; refused if not."""
+    made = _table(rows, None)
     if made is None:
         raise WrongType(
             f"the rows are a {type(rows).__name__}. Give an Arrow table or batch, a pandas or Polars frame, "
             "or whatever else has an Arrow stream of named columns."
         )
-    return made
+    return plain_table(made)
 
 
 def plain_table(table: pa.Table) -> pa.Table:
