@@ -1,12 +1,16 @@
 """Windows that EAGER has begun: serving looks only at those of the keys that it serves."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import windowpane as wp
+from windowpane.core.arrays import Ragged
 from windowpane.core.kernels.update_windows import NONE
 from windowpane.core.rows import Rows
 from windowpane.core.upstream import window_operator
@@ -82,3 +86,56 @@ def test_a_users_aggregate_may_begin_with_whole_numbers_and_go_on_with_fractions
     fresh.get()
     fresh.put(rows(["a", "b", "c", "a"], 3))
     assert fresh.get().sort_by("k")["half_v"].to_pylist() == [7.5, 6.5, 6.5]
+
+
+def ragged(lists):
+    offsets = np.cumsum([0, *map(len, lists)])
+    values = np.array([v for values in lists for v in values], np.float64)
+    return Ragged(offsets, values, np.ones(len(values), np.int64))
+
+
+def found_in(rows):
+    sums, lists = rows.partials[0][0].tolist(), rows.partials[1][0]
+    each = [lists.values[a:b].tolist() for a, b in pairwise(lists.offsets.tolist())]
+    return {
+        k: (e, s, v) for k, e, s, v in zip(rows.key.tolist(), rows.start.tolist(), sums, each, strict=True)
+    }
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "take", "keep", "pickle"]), st.sets(st.integers(0, 12))),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_what_is_begun_is_what_was_put_and_not_taken(steps):
+    begun, model, came = Begun(), {}, 0
+    for what, some in steps:
+        keys = np.array(sorted(some, reverse=True), np.int64)
+        if what == "put":
+            new = {
+                k: (100 * k % 7, came + k, [float(came)] * (k % 3)) for k in keys.tolist() if k not in model
+            }
+            columns = [list(column) for column in zip(*new.values(), strict=True)] or [[], [], []]
+            key, end, summed = (np.array(column, np.int64) for column in (list(new), *columns[:2]))
+            begun.put(Rows(end, key, ((summed,), (ragged(columns[2]),))))
+            model |= new
+            came += 1
+        elif what == "take":
+            taken = begun.take(keys)
+            order = sorted((model[k][0], k) for k in some if k in model)
+            assert list(zip(taken.start.tolist(), taken.key.tolist(), strict=True)) == order
+            assert not order or found_in(taken) == {k: model[k] for _, k in order}
+            model = {k: v for k, v in model.items() if k not in some}
+        elif what == "keep":
+            live = np.array([k not in some for k in range(13)])
+            begun.keep(live)
+            model = {int(live[:k].sum()): v for k, v in sorted(model.items()) if live[k]}
+        else:
+            begun = pickle.loads(pickle.dumps(begun))  # noqa: S301 - our own bytes
+        assert len(begun) == len(model)
+        ends = begun.ends(np.arange(13)).tolist()
+        assert ends == [model[k][0] if k in model else NONE for k in range(13)]
+    everything = begun.take_all()
+    assert not model or found_in(everything) == model
