@@ -87,7 +87,8 @@ def _show(entry: Bench, report: Report) -> None:
     console = Console()
     if not console.is_terminal:  # a file or a pipe has no width of its own
         wide = console.options.update(max_width=_WIDEST)
-        console.width = max(console.measure(table, options=wide).maximum for table in tables)
+        needed = [console.measure(table, options=wide).maximum for table in tables]
+        console.width = max(console.width, *needed)
     console.print(f"{entry.name}: {entry.about}", style="bold", markup=False)
     for given in (machine(), report.parameters):
         told = (f"{name.replace('_', ' ')}: {_text(value)}" for name, value in given.items())
