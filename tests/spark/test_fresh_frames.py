@@ -137,3 +137,28 @@ def test_columns_that_were_not_declared_and_any_index_are_left_out():
     assert table_of(spec(ANSWER), frame).to_pylist() == [{"k": "a", "v": 1, "d": None}]
     empty = frame.iloc[:0].astype({"v": np.int64})
     assert table_of(spec(ANSWER), empty).num_rows == 0
+
+
+EVERY = pa.table(
+    {
+        "t": pa.array([1, 2], pa.int64()),
+        "k": pa.array([1.5, math.nan], pa.float64()),
+        "r": pa.array([1, 2], pa.int64()),
+        "bytes": pa.array([b"\xff", None], pa.binary()),
+        "day": pa.array([dt.date(2024, 1, 1), None], pa.date32()),
+        "money": pa.array(["1.25", None], pa.string()).cast(pa.decimal128(10, 2)),
+        "small": pa.array([1.5, None], pa.float32()),
+        "instant": pa.array([0, None], pa.timestamp("us", "UTC")),
+        "local": pa.array([0, None], pa.timestamp("us")),
+        "length": pa.array([0, None], pa.duration("us")),
+        "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+        "struct": pa.array([{"a": 1}, None], pa.struct([("a", pa.int64())])),
+        "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    }
+)
+
+
+def test_a_function_may_give_back_what_it_is_given_whatever_the_types():
+    one = spec(EVERY.schema, "America/New_York")
+    found = table_of(one, frame_of(one, EVERY))
+    assert found.drop_columns("k") == EVERY.drop_columns("k")

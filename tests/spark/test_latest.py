@@ -164,6 +164,9 @@ def test_a_static_frame_gives_the_newest_row_of_each_key(spark, tmp_path):
             newest[row["a.key"]] = max(newest.get(row["a.key"], 0), row["number"])
     assert {row["key"]: row["number"] for row in rows} == newest
     assert len(rows) == len(newest)
+    whole = stream.latest().apply(lambda frame: frame).to_spark()  # the columns are those of the stream
+    assert whole.columns == table.column_names
+    assert {row["a.key"]: row["number"] for row in whole.collect()} == newest
 
 
 def test_tasks_that_run_at_once_are_counted_with_a_spark_context_and_without(spark):

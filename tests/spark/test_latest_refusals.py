@@ -35,7 +35,6 @@ def test_a_queue_is_named_by_a_text(name):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (None, f"apply(): the schema is None. {GIVE}"),
         (5, f"apply(): the schema is 5. {GIVE}"),
         ({"k": "string"}, f"apply(): the schema is {{'k': 'string'}}. {GIVE}"),
         ("", "apply(): the schema has no columns. Give those that the function returns."),

@@ -34,15 +34,19 @@ class Latest:
     policy: str
     budget: int
 
-    def apply(self, function: Callable[[Any], Any], schema: Any, *, name: str = "latest") -> LatestQuery:
+    def apply(
+        self, function: Callable[[Any], Any], schema: Any = None, *, name: str = "latest"
+    ) -> LatestQuery:
         """Call `function` with pandas frames of newest rows, one per key; it returns a frame.
 
-        `schema` has the columns that it returns: an Arrow schema, a StructType, or text as Spark takes it.
-        The output goes by `name`.
+        `schema` has the columns that it returns: an Arrow schema, a StructType, or text as Spark takes it; by
+        default they are those of the stream. The output goes by `name`.
         """
         if not callable(function):
             raise BadQuery(f"apply({function!r}): give a function that takes and returns a pandas DataFrame.")
         _need_name(name)
+        if schema is None:
+            schema = pa.schema(self.stream.node.types)
         _need_schema(schema)
         return LatestQuery(self.stream, self.keys, self.policy, self.budget, function, schema, name)
 
