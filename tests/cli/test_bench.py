@@ -79,6 +79,19 @@ def test_a_pipe_gets_tables_as_wide_as_they_are(monkeypatch):
     assert all(name in invoke("toy").stdout for name in wide)
 
 
+@pytest.mark.parametrize("columns", [100, 60])
+def test_a_narrow_terminal_gets_words_in_several_lines_and_whole_figures(monkeypatch, columns):
+    row = {"case": "updates in step, ten keys"} | {f"column {i}": 10_000.0 + i for i in range(10)}
+    report = Report("toy", {}, [row])
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (Bench("toy", "a toy", lambda *_: report),))
+    for name, value in {"FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": str(columns)}.items():
+        monkeypatch.setenv(name, value)
+    words = invoke("toy").stdout.split()
+    assert {"updates", "in", "step,", "ten", "keys", *(f"{value:,}" for value in range(10_000, 10_010))} <= {
+        *words
+    }
+
+
 def test_what_falls_short_is_told_to_people_and_programs(monkeypatch):
     bench = bench_that(holds=True)
     short = replace(bench, run=lambda *a, **o: replace(bench.run(*a, **o), falls_short=["slow [in] winter"]))

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -86,17 +88,34 @@ def _show(entry: Bench, report: Report) -> None:
     tables = [*_rows_tables(report.rows), _claims_table(report.claims)]
     console = Console()
     if not console.is_terminal:  # a file or a pipe has no width of its own
-        wide = console.options.update(max_width=_WIDEST)
-        needed = [console.measure(table, options=wide).maximum for table in tables]
-        console.width = max(console.width, *needed)
+        console.width = max(console.width, *(_widths(console, table).maximum for table in tables))
     console.print(f"{entry.name}: {entry.about}", style="bold", markup=False)
     for given in (machine(), report.parameters):
         told = (f"{name.replace('_', ' ')}: {_text(value)}" for name, value in given.items())
         console.print("; ".join(told), style="dim", markup=False, highlight=False)
+    width = console.width
     for table in tables:
+        if _widths(console, table).maximum > width:
+            _narrow(table)
+        console.width = max(width, _widths(console, table).minimum)  # lines too long rather than figures cut
         console.print(table)
+    console.width = width
     for words in report.falls_short:
         console.print(f"falls short: {words}", style="yellow", markup=False)
+
+
+def _widths(console: Console, table: Table) -> Measurement:
+    """How wide the table must be, and how wide it would like to be."""
+    return console.measure(table, options=console.options.update(max_width=_WIDEST))
+
+
+def _narrow(table: Table) -> None:
+    """Less space between columns, and words in several lines; figures stay whole."""
+    table.box, table.show_edge, table.padding = SIMPLE_HEAD, False, 0
+    for column in table.columns:
+        if column.justify == "right":
+            column.header = str(column.header).replace(" ", "\n")
+            column.no_wrap = True
 
 
 def _claims_table(claims: Sequence[Claim]) -> Table:
@@ -127,8 +146,8 @@ def _rows_tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 def _rows_table(title: str | None, rows: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left")
-    for heading in rows[0] if rows else ():
-        table.add_column(heading.replace("_", " "), justify="right")
+    for heading, value in rows[0].items() if rows else ():
+        table.add_column(heading.replace("_", " "), justify="left" if isinstance(value, str) else "right")
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
     return table
