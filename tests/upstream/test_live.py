@@ -1,5 +1,6 @@
 """The queue between a producer and a consumer in one process."""
 
+import datetime as dt
 import queue as standard
 import random
 import threading
@@ -162,15 +163,19 @@ def test_what_cannot_be_put_says_why():
     assert len(queue) == 0
 
 
-@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, None, "1 s"])
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, None, "soon", "-1 s"])
 def test_a_cost_by_which_keys_would_starve_is_refused(cost):
-    with pytest.raises(BadQuery, match=rf"cost={cost!r}, but .* Give seconds, at least 0 and not infinite"):
+    with pytest.raises(
+        BadQuery, match=rf"cost={cost!r}, but .* Give seconds or a text .* at least 0 and not"
+    ):
         wp.UpdateQueue("k", cost=cost)
 
 
-@pytest.mark.parametrize("forget", [float("nan"), 0, -1, None, "1 h"])
+@pytest.mark.parametrize("forget", [float("nan"), 0, -1, None, "long", "0 s"])
 def test_a_time_after_which_no_key_is_known_is_refused(forget):
-    with pytest.raises(BadQuery, match=rf"forget={forget!r}, but .* Give seconds above 0"):
+    with pytest.raises(
+        BadQuery, match=rf"forget={forget!r}, but .* Give seconds or a text such as '2 h', above 0"
+    ):
         wp.UpdateQueue("k", forget=forget)
 
 
@@ -178,6 +183,22 @@ def test_a_time_after_which_no_key_is_known_is_refused(forget):
 def test_work_that_may_wait_must_be_some(behind):
     with pytest.raises(BadQuery, match=rf"behind={behind!r}: give the seconds of work that may wait"):
         wp.UpdateQueue("k", "switch", behind=behind)
+
+
+def test_lengths_of_time_may_be_texts(clock):
+    queue = wp.UpdateQueue("k", "switch", cost="500 ms", behind="2 s", forget="1 h", clock=clock)
+    queue.put_batch([{"k": "a"}] * 4)
+    assert queue.policy == "append"
+    queue.put({"k": "a"})
+    assert queue.policy == "freshest"
+    queue.get(timeout="1 s")
+    with pytest.raises(standard.Empty):
+        queue.get(timeout=dt.timedelta(milliseconds=1))
+    for seconds, known in ((3599, {"a", "b"}), (2, {"b"})):
+        clock.now += seconds
+        queue.put({"k": "b"})
+        queue.get()
+        assert set(queue.staleness().keys) == known
 
 
 def test_a_cost_of_0_is_a_guess_like_any_other(clock):
@@ -210,7 +231,9 @@ def test_without_time_to_wait_an_empty_queue_says_so(timeout):
 def test_a_timeout_that_is_no_time_is_refused(timeout):
     queue = wp.UpdateQueue("k")
     queue.put({"k": 1})
-    with pytest.raises(BadQuery, match=r"timeout=.*: give the seconds to wait, or None to wait for ever"):
+    with pytest.raises(
+        BadQuery, match=r"timeout=.*: give the seconds to wait or a text such as '5 s'; None waits"
+    ):
         queue.get(timeout=timeout)
     assert len(queue) == 1
 

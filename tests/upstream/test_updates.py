@@ -325,7 +325,7 @@ def test_what_cannot_be_says_why():
     with pytest.raises(BadQuery, match=r"get\(-1\) would process less than nothing"):
         fresh.get(-1)
     for make in (QUOTES.union, lambda **options: QUOTES.join(3, **options)):
-        with pytest.raises(BadQuery, match=r"forget=0, but .* Give seconds above 0"):
+        with pytest.raises(BadQuery, match=r"forget=0, but .* Give seconds or a text such as '2 h', above 0"):
             make(forget=0)
     with pytest.raises(BadQuery, match="Put rows first"):
         QUOTES.window(3, 1).agg(wp.count()).get()

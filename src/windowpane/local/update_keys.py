@@ -13,6 +13,7 @@ from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.recency import Recency
 from windowpane.local.update_tables import event_times
 from windowpane.values.clocks import clock_of
+from windowpane.values.freshness import Seconds
 
 Clock = Callable[[], float]
 ROW = "row"
@@ -47,7 +48,7 @@ class Read:
 class KnownKeys:
     """The keys of all inputs and pushes of an operator; they are forgotten when idle."""
 
-    def __init__(self, names: Sequence[str], time: str, forget: float, clock: Clock | None) -> None:
+    def __init__(self, names: Sequence[str], time: str, forget: Seconds, clock: Clock | None) -> None:
         self._names, self._time = names, time
         self._index: KeyIndex | None = None
         self._recency, self._clock = Recency(forget), clock_of(clock)

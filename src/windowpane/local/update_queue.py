@@ -31,6 +31,7 @@ from windowpane.values.errors import BadQuery, QueueClosed
 from windowpane.values.freshness import (
     SWITCH,
     Policy,
+    Seconds,
     behind_in_seconds,
     cost_in_seconds,
     forget_in_seconds,
@@ -87,6 +88,8 @@ class Freshness:
 class UpdateQueue:
     """Put tuples, get the newest tuple of the key that most needs it.
 
+    Lengths of time are seconds, or texts such as "5 ms".
+
     Args:
         key: what a tuple updates: a column, several columns, or a function of a tuple.
         policy: `freshest`, `in_place`, `linecutting`, `fifo`, or, keeping all tuples, `append` and `shed`;
@@ -109,10 +112,10 @@ class UpdateQueue:
         *,
         schema: pa.Schema | None = None,
         memory: str | int | None = None,
-        cost: float = 0.001,
-        behind: float = 1.0,
+        cost: Seconds = 0.001,
+        behind: Seconds = 1.0,
         clock: Callable[[], float] | None = None,
-        forget: float = 3600.0,
+        forget: Seconds = 3600.0,
     ) -> None:
         cost, behind, forget = cost_in_seconds(cost), behind_in_seconds(behind), forget_in_seconds(forget)
         self._clock = clock_of(clock)
@@ -179,7 +182,7 @@ class UpdateQueue:
             self._switch(load)
             self._changed.notify_all()
 
-    def get(self, timeout: float | None = None) -> Any:
+    def get(self, timeout: Seconds | None = None) -> Any:
         """The newest tuple of the key to serve next; waits for one, at most `timeout` seconds.
 
         What was got before counts as delivered now, unless `done` said so earlier.
@@ -191,13 +194,13 @@ class UpdateQueue:
         (item,) = self.get_batch(1, timeout)
         return item
 
-    def get_batch(self, most: int, timeout: float | None = None) -> list[Any]:
+    def get_batch(self, most: int, timeout: Seconds | None = None) -> list[Any]:
         """As `get`, for up to `most` tuples in the order in which to process them; at least one."""
         taken = self._take(most, timeout)
         rows: list[Any] = taken.to_pylist() if isinstance(taken, pa.Table) else taken
         return rows
 
-    def get_table(self, most: int, timeout: float | None = None) -> pa.Table:
+    def get_table(self, most: int, timeout: Seconds | None = None) -> pa.Table:
         """As `get_batch`, as a table; for queues with a schema."""
         if not isinstance(self._waiting, WaitingRows):
             raise BadQuery("get_table() needs the columns of the tuples. Make the queue with `schema=`.")
@@ -258,7 +261,7 @@ class UpdateQueue:
         self._waiting.name_by_key(*newest)
         self._lost += len(older)
 
-    def _take(self, most: int, timeout: float | None) -> Any:
+    def _take(self, most: int, timeout: Seconds | None) -> Any:
         limit, patience = min(at_least_one(most), self._waiting.most), timeout_in_seconds(timeout)
         with self._changed:
             self._deliver()

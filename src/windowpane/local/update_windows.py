@@ -30,7 +30,7 @@ from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
 from windowpane.values.errors import BadQuery, OutOfMemory
-from windowpane.values.freshness import SWITCH, Policy, cost_in_seconds, policy_of
+from windowpane.values.freshness import SWITCH, Policy, Seconds, cost_in_seconds, policy_of
 from windowpane.values.user_aggregates import UserAggregate
 
 Aggregates = Aggregate | UserAggregate
@@ -57,7 +57,7 @@ class WindowFreshness(Freshness):
 class UpdateWindows:
     """An update queue of windows and the aggregates behind it; `wp.Updates(...).window(...).agg(...)`.
 
-    One thread at a time may use it.
+    One thread at a time may use it. `cost` and `forget` are seconds, or texts such as "5 ms".
 
     Args:
         keys: the columns whose values have windows of their own.
@@ -86,9 +86,9 @@ class UpdateWindows:
         commit: Commit | str = "lazy",
         policy: Policy | str = "in_place",
         memory: int | str = 1 << 26,
-        cost: float = 0.001,
+        cost: Seconds = 0.001,
         clock: Callable[[], float] | None = None,
-        forget: float = 3600.0,
+        forget: Seconds = 3600.0,
     ) -> None:
         _check_names(keys, aggregates)
         if commit not in tuple(Commit):

@@ -30,6 +30,7 @@ from windowpane.local.update_tables import (
 from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType
+from windowpane.values.freshness import Seconds
 
 Mask = Callable[[pa.Table], Any]
 On = Callable[[pa.Table, pa.Table], Any]
@@ -81,11 +82,11 @@ class Updates:
             need_same_key(name, rows[name], made[name])
         return made
 
-    def union(self, *, forget: float = 3600.0, clock: Clock | None = None) -> UpdateUnion:
+    def union(self, *, forget: Seconds = 3600.0, clock: Clock | None = None) -> UpdateUnion:
         """Merge streams with this key: the youngest row of a key goes out, older ones are dropped.
 
-        A key without a row for `forget` seconds (of the `clock`) is forgotten: the next row of it goes out
-        whatever its time. Within these seconds no row goes out that is older than the last of its key.
+        A key without a row for `forget` (seconds of the `clock`, or a text) is forgotten: the next row of it
+        goes out whatever its time. Within that time no row goes out that is older than the last of its key.
         """
         return UpdateUnion(self, forget, clock)
 
@@ -94,14 +95,14 @@ class Updates:
         within: Duration,
         on: On | None = None,
         *,
-        forget: float = 3600.0,
+        forget: Seconds = 3600.0,
         clock: Clock | None = None,
     ) -> UpdateJoin:
         """Join two streams with this key: the newest match of rows less than `within` apart.
 
         `on` says which pairs match, given the left and the right rows of all of them. A key without a row for
-        `forget` seconds (of the `clock`) is forgotten with its rows: the next ones match rows that come after
-        that. Within these seconds no match goes out that is older than the last of its key.
+        `forget` (seconds of the `clock`, or a text) is forgotten with its rows: the next ones match rows that
+        come after that. Within that time no match goes out that is older than the last of its key.
         """
         if on is not None:
             need_callable(on, "on", "the left and the right rows")
@@ -150,7 +151,7 @@ class WindowedUpdates:
 class UpdateUnion:
     """Merges streams with one update key. Of rows with one time that of the first input is taken."""
 
-    def __init__(self, updates: Updates, forget: float = 3600.0, clock: Clock | None = None) -> None:
+    def __init__(self, updates: Updates, forget: Seconds = 3600.0, clock: Clock | None = None) -> None:
         self._updates, self._union = updates, Union()
         self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._first: pa.Table | None = None
@@ -190,7 +191,7 @@ class UpdateJoin:
         updates: Updates,
         within: int,
         on: On | None,
-        forget: float = 3600.0,
+        forget: Seconds = 3600.0,
         clock: Clock | None = None,
     ) -> None:
         self._updates, self._on = updates, on

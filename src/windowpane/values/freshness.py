@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+from datetime import timedelta
 from enum import StrEnum
 from numbers import Real
 
-from windowpane.values.errors import BadQuery
+from windowpane.values.durations import microseconds
+from windowpane.values.errors import BadQuery, BadWindow
 
+Seconds = float | str | timedelta
+"""A length of time on a clock: a number is seconds, a text has a unit ("5 ms")."""
 SWITCH = "switch"
 """A change between two policies: `append` until the consumer falls behind, then `freshest`, and back."""
 
@@ -58,8 +62,8 @@ def cost_in_seconds(cost: object) -> float:
     found = _number(cost)
     if not 0.0 <= found < math.inf:
         raise BadQuery(
-            f"cost={cost!r}, but it is a first guess of what a tuple takes. Give seconds, at least 0 and not "
-            "infinite."
+            f"cost={cost!r}, but it is a first guess of what a tuple takes. Give seconds or a text such as "
+            "'5 ms', at least 0 and not infinite."
         )
     return found
 
@@ -68,7 +72,10 @@ def forget_in_seconds(forget: object) -> float:
     """After how long without a tuple a key is forgotten; infinity for never."""
     found = _number(forget)
     if not found > 0.0:
-        raise BadQuery(f"forget={forget!r}, but keys must be known for some time. Give seconds above 0.")
+        raise BadQuery(
+            f"forget={forget!r}, but keys must be known for some time. Give seconds or a text such as '2 h', "
+            "above 0."
+        )
     return found
 
 
@@ -76,7 +83,10 @@ def behind_in_seconds(behind: object) -> float:
     """How much work may wait before a queue that switches overwrites older tuples."""
     found = _number(behind)
     if not found > 0.0:
-        raise BadQuery(f"behind={behind!r}: give the seconds of work that may wait, more than 0.")
+        raise BadQuery(
+            f"behind={behind!r}: give the seconds of work that may wait, or a text such as '500 ms', more "
+            "than 0."
+        )
     return found
 
 
@@ -86,12 +96,19 @@ def timeout_in_seconds(timeout: object) -> float | None:
         return None
     found = _number(timeout)
     if math.isnan(found) or isinstance(timeout, bool):
-        raise BadQuery(f"timeout={timeout!r}: give the seconds to wait, or None to wait for ever.")
+        raise BadQuery(
+            f"timeout={timeout!r}: give the seconds to wait or a text such as '5 s'; None waits for ever."
+        )
     return None if found == math.inf else min(max(found, 0.0), threading.TIMEOUT_MAX)
 
 
 def _number(value: object) -> float:
-    """The value, or NaN, which no check lets pass, where it is no number."""
+    """The value in seconds, or NaN, which no check lets pass, where it is no length of time."""
+    if isinstance(value, str | timedelta):
+        try:
+            return microseconds(value) / 1e6
+        except BadWindow:
+            return math.nan
     if not isinstance(value, Real):
         return math.nan
     try:

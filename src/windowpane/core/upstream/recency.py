@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from windowpane.core.arrays import Bools, Floats, Ints
-from windowpane.values.freshness import forget_in_seconds
+from windowpane.values.freshness import Seconds, forget_in_seconds
 
 _MANY = 1024
 _PART = 0.25
@@ -44,7 +44,7 @@ class Recency:
 
     __slots__ = ("_forget", "_looks", "_now", "_seen", "_told")
 
-    def __init__(self, forget: float) -> None:
+    def __init__(self, forget: Seconds) -> None:
         self._forget, self._now = forget_in_seconds(forget), 0.0
         self._looks = Looks(self._forget, self._now)
         self._told: float | None = None
