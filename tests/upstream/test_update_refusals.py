@@ -146,6 +146,18 @@ def test_as_many_columns_are_aggregated_as_can_be(commit):
 def test_what_is_no_aggregate_is_refused(wanted):
     with pytest.raises(BadQuery, match=r"that is no aggregate\. Give one such as wp\.mean\('price'\)"):
         UPDATES.window(2).agg(wp.count(), wp.sum("v"), wanted)
+    with pytest.raises(BadQuery, match="that is no aggregate"):
+        UPDATES.window(2).agg(m=wanted)
+
+
+@pytest.mark.parametrize("wanted", [wp.first("s"), wp.count("s"), wp.max("s")])
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_are_not_aggregated_and_the_remedy_is_none_that_fails_too(wanted, kind):
+    rows = pa.table({"k": ["a"], "t": [1], "s": pa.array(["x"]).cast(kind)})
+    with pytest.raises(
+        WrongType, match=r"'s' has type .*string.* or leave it out: wp\.count\(\) needs no col"
+    ):
+        UPDATES.window(2).agg(wanted).put(rows)
 
 
 @pytest.mark.parametrize("given", [None, {"k": ["a"], "t": [1]}, [{"k": "a", "t": 1}]])

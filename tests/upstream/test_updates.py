@@ -300,6 +300,13 @@ def test_after_an_aggregate_failed_no_result_comes_that_lacks_rows(commit):
         pickle.loads(pickle.dumps(fresh)).get()  # noqa: S301 - our own bytes
 
 
+def test_aggregates_may_be_named_as_in_queries():
+    fresh = QUOTES.window(2).agg(wp.count(), dearest=wp.max("v"), cheapest=wp.min("v"))
+    fresh.put(table([(1, "A", 3), (2, "A", 5)]))
+    (found,) = fresh.get().select(["count", "dearest", "cheapest"]).to_pylist()
+    assert found == {"count": 2, "dearest": 5, "cheapest": 3}
+
+
 def test_groups_may_be_finer_than_the_key_but_not_coarser():
     trades = wp.Updates("symbol", "t")
     fine = trades.window(2, 2, by=["exchange", "symbol"]).agg(wp.sum("v"))

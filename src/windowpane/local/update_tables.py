@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from windowpane.core.arrays import Column, Ints
 from windowpane.core.column_types import plain_type
-from windowpane.core.columns import flat, raw_values, scale_of, usable_time
+from windowpane.core.columns import flat, is_text, raw_values, scale_of, usable_time
 from windowpane.core.key_types import fitted, stored
 from windowpane.core.keys import KeyIndex
 from windowpane.local.rows import need_columns, widely_indexed_table
@@ -142,6 +142,15 @@ def types_with(known: Mapping[str, pa.DataType], rows: pa.Table, names: Sequence
             remedy = "Cast the column: all rows must have it in the type of the first ones."
             raise wrong_type(name, found, str(was), remedy)
     return types
+
+
+def need_no_texts(rows: pa.Table, names: Sequence[str]) -> None:
+    """Refuse texts, of which windows of updates have no aggregates."""
+    for name in names:
+        kind = rows.schema.field(name).type
+        if is_text(kind):
+            remedy = "Cast it, or leave it out: wp.count() needs no column."
+            raise wrong_type(name, kind, "a number, a boolean or a time", remedy)
 
 
 @dataclass(frozen=True, slots=True)

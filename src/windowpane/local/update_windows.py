@@ -25,7 +25,7 @@ from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
 from windowpane.local.update_queue import Freshness
-from windowpane.local.update_tables import Given, Types, event_times, types_with
+from windowpane.local.update_tables import Given, Types, event_times, need_no_texts, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
@@ -119,7 +119,7 @@ class UpdateWindows:
     def put(self, rows: Rows) -> int:
         """Take rows in arrival order; how many were late: behind a younger row of their key or a punctuation.
 
-        Late rows are left out.
+        Late rows are left out. Windows that count rows have none: they do not read the times.
         """
         operator, index, given = self._ready(rows)
         before, now = operator.queue.late, self._now()
@@ -207,6 +207,7 @@ class UpdateWindows:
 
     def _read(self, index: KeyIndex, rows: pa.Table) -> Given:
         places = event_times(rows[self._time], self._time) if self._window.timed else None
+        need_no_texts(rows, self._names)
         columns = {name: read_column(rows[name], name) for name in self._names}
         return Given(len(rows), index.fitted([rows[name] for name in self._keys]), columns, places)
 
@@ -265,17 +266,23 @@ def _update_policy(name: Policy | str) -> Policy:
     return policy
 
 
+def need_aggregates(wanted: Sequence[object]) -> None:
+    """Refuse what is no aggregate."""
+    for one in wanted:
+        if not isinstance(one, Aggregates):
+            raise BadQuery(f"agg({one!r}): that is no aggregate. Give one such as wp.mean('price').")
+
+
 def _check_names(keys: Sequence[str], aggregates: Sequence[Aggregates]) -> None:
     """What is wanted must be aggregates, and each column of the result must have a name of its own."""
     if not aggregates:
         raise BadQuery("agg() needs an aggregate, such as wp.mean('price').")
+    need_aggregates(aggregates)
     taken = {*keys, "window"}
     for aggregate in aggregates:
-        if not isinstance(aggregate, Aggregates):
-            raise BadQuery(f"agg({aggregate!r}): that is no aggregate. Give one such as wp.mean('price').")
         if aggregate.name in taken:
             raise BadQuery(
-                f"the result would have two columns {aggregate.name!r}. Name one of them anew, with "
-                ".named('other')."
+                f"the result would have two columns {aggregate.name!r}. Give one of them another "
+                "name: agg(other=...)."
             )
         taken.add(aggregate.name)

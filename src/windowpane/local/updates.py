@@ -27,7 +27,7 @@ from windowpane.local.update_tables import (
     need_same_key,
     stacked,
 )
-from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows
+from windowpane.local.update_windows import OPTIONS, Aggregates, UpdateWindows, need_aggregates
 from windowpane.values.durations import Duration, microseconds
 from windowpane.values.errors import BadQuery, WrongType
 from windowpane.values.freshness import Seconds
@@ -141,11 +141,14 @@ class WindowedUpdates:
     slide: Duration
     options: dict[str, Any]
 
-    def agg(self, *aggregates: Aggregates) -> UpdateWindows:
-        """The operator: rows are put, aggregates of the newest window of each key are got."""
-        return UpdateWindows(
-            self.keys, self.updates.time, (self.size, self.slide), aggregates, **self.options
-        )
+    def agg(self, *aggregates: Aggregates, **named: Aggregates) -> UpdateWindows:
+        """The operator: rows are put, aggregates of the newest window of each key are got.
+
+        Keyword names become column names.
+        """
+        need_aggregates((*aggregates, *named.values()))
+        all_ = (*aggregates, *(aggregate.named(output) for output, aggregate in named.items()))
+        return UpdateWindows(self.keys, self.updates.time, (self.size, self.slide), all_, **self.options)
 
 
 class UpdateUnion:
