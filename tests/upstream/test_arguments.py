@@ -112,9 +112,14 @@ def test_a_clock_that_fails_changes_nothing():
 @pytest.mark.parametrize("options", [{}, {"schema": SCHEMA}])
 def test_what_is_no_batch_is_refused(options):
     queue = wp.UpdateQueue("k", **options)
-    for wrong in (5, None, 1.5):
-        with pytest.raises(WrongType, match=r"the tuples are a .*\. Give an Arrow table, a pandas frame or"):
+    for wrong in (5, None, 1.5, {"k": 1, "v": 2}, {"k": [1], "v": [2]}):
+        with pytest.raises(WrongType, match=r"the tuples are a .*\. Give .* put\(\) takes a single one"):
             queue.put_batch(wrong)
+    for table in (ROWS, ROWS.to_pandas(), ROWS.to_batches()[0]):
+        with pytest.raises(
+            WrongType, match=r"a tuple is a .*\. put_batch\(\) takes tables\. Put mappings, or"
+        ):
+            queue.put(table)
     with pytest.raises(
         WrongType, match=r"the DataFrame does not form columns of one type each: .*Give every"
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,9 +159,10 @@ def _unviewed_list(kind: pa.DataType) -> pa.DataType:
 
 def listed(items: Any) -> list[Any]:
     """Tuples that come in anything that can be gone through."""
-    if not isinstance(items, Iterable):
+    if isinstance(items, Mapping) or not isinstance(items, Iterable):
+        lazy = " (of a lazy one what collect() gives)" if hasattr(items, "collect") else ""
         raise WrongType(
-            f"the tuples are a {type(items).__name__}. Give an Arrow table, a pandas frame or an iterable of "
-            "tuples; put() takes a single one."
+            f"the tuples are a {type(items).__name__}. Give an Arrow table, a pandas or Polars frame{lazy} "
+            "or an iterable of tuples; put() takes a single one."
         )
     return items if isinstance(items, list) else list(items)

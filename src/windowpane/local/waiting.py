@@ -210,8 +210,9 @@ def _coded(table: pa.Table, columns: Sequence[str]) -> tuple[list[Hashable], Int
 def need_mapping(item: Any, columns: Sequence[str]) -> None:
     """Refuse a tuple that has no such columns."""
     if not isinstance(item, Mapping):
+        many = "put_batch() takes tables. " if hasattr(item, "columns") or hasattr(item, "schema") else ""
         raise WrongType(
-            f"a tuple is a {type(item).__name__}, but the key {columns[0]!r} is a column. Put "
+            f"a tuple is a {type(item).__name__}, but the key {columns[0]!r} is a column. {many}Put "
             "mappings, or give a function as the key."
         )
     missing = [name for name in columns if name not in item]
