@@ -13,7 +13,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import BadQuery, BadWindow, OutOfMemory, UnknownColumn, WrongType
-from windowpane.simulate.overload import arrivals, simulate, uniform
+from windowpane.simulate.overload import arrivals, simulate, two_class, uniform, zipf
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.int64()})
 UPDATES = wp.Updates("k", "t")
@@ -57,6 +57,43 @@ def test_what_names_no_column_option_function_or_size_is_refused(make, message):
 def test_what_a_simulated_tuple_costs_is_a_time(cost):
     with pytest.raises(BadQuery, match=r"cost=.* give a time of at least 0, or one for each of the 3 keys"):
         simulate("freshest", arrivals(uniform(3), 10), cost)
+
+
+@pytest.mark.parametrize("shares", [[], [0, 0], [1, -2], [1, math.nan], ["a"], "a", 5, [[1]]])
+def test_what_is_no_share_of_updates_is_refused(shares):
+    with pytest.raises(
+        BadQuery, match=r"the shares of keys are .*\. Give a number for each, .* uniform\(10\)"
+    ):
+        arrivals(shares, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: arrivals(uniform(3), -1), "updates=-1: give a whole number from 0 on"),
+        (lambda: arrivals(uniform(3), 1.5), "updates=1.5: give a whole number from 0 on"),
+        (
+            lambda: arrivals(uniform(3), 10, pattern="rare"),
+            r"pattern='rare': .*\. Use random, even, regular, ",
+        ),
+        (lambda: uniform(0), "keys=0: give a whole number from 1 on"),
+        (lambda: zipf("ten", 0.9), "keys='ten': give a whole number from 1 on"),
+        (lambda: zipf(10, "much"), r"theta='much' is no number\. Give 0 for keys that are alike"),
+        (lambda: two_class(2.5, 1), r"keys=2\.5: give a whole number from 1 on"),
+        (
+            lambda: simulate("fifo", arrivals(uniform(3), 10), "1 ms"),
+            "cost='1 ms': give a time of at least 0",
+        ),
+    ],
+)
+def test_what_makes_no_simulated_stream_says_why(make, message):
+    with pytest.raises(BadQuery, match=message):
+        make()
+
+
+def test_skew_may_be_a_whole_number_of_either_sign():
+    assert zipf(2, 1).tolist() == [2 / 3, 1 / 3]
+    assert zipf(2, -1).tolist() == [1 / 3, 2 / 3]
 
 
 @pytest.mark.parametrize("schema", [["k"], {"k": pa.int64()}])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Integral, Real
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from windowpane.values.errors import BadQuery
 from windowpane.values.freshness import SWITCH, Policy, policy_of
 
 Pattern = Literal["random", "even", "regular", "together", "mixed", "bursts"]
+_PATTERNS = get_args(Pattern)
 BURST = 8.0
 """Updates in a burst, on average."""
 _CLOCKED = 0.3
@@ -71,10 +73,13 @@ def arrivals(
     by lot, are regular, the others random), `bursts` (about eight updates of a key close together, then a
     long silence).
     """
+    share = _shares_of(shares)
+    _need_number("updates", updates, least=0)
+    if pattern not in _PATTERNS:
+        raise BadQuery(f"pattern={pattern!r}: there is no such pattern. Use {', '.join(_PATTERNS)}.")
     if pattern == "mixed":
         return _mixed(shares, updates, seed)
     rng = np.random.default_rng([seed, *b"overload"])
-    share = np.asarray(shares, np.float64) / np.sum(shares)
     if pattern in {"random", "even"}:
         ids = np.minimum(np.searchsorted(np.cumsum(share), rng.random(updates), side="right"), len(share) - 1)
         gaps = np.ones(updates) if pattern == "even" else rng.exponential(1.0, updates)
@@ -121,18 +126,23 @@ def phases(shares: Floats, parts: Sequence[tuple[float, float]], *, seed: int = 
 
 def uniform(keys: int) -> Floats:
     """Every key updates equally often."""
+    _need_number("keys", keys)
     return np.full(keys, 1.0 / keys)
 
 
 def two_class(keys: int, slow: int, *, times: float = 10.0) -> Floats:
     """The first `slow` keys update `times` times less often than the others."""
+    _need_number("keys", keys)
     shares: Floats = np.where(np.arange(keys) < slow, 1.0, times)
     return np.asarray(shares / shares.sum())
 
 
 def zipf(keys: int, theta: float) -> Floats:
     """Key k updates in proportion to 1 / (k + 1) ** theta."""
-    shares = 1.0 / np.arange(1, keys + 1) ** theta
+    _need_number("keys", keys)
+    if not isinstance(theta, Real):
+        raise BadQuery(f"theta={theta!r} is no number. Give 0 for keys that are alike, or 0.9, say.")
+    shares = 1.0 / np.arange(1, keys + 1) ** float(theta)
     return np.asarray(shares / shares.sum())
 
 
@@ -177,12 +187,31 @@ def simulate_due(stream: Arrivals, cost: float, due: Floats, *, measured: float 
     return _outcome(queue, stream.keys, stream.span, most)
 
 
+def _need_number(name: str, found: object, *, least: int = 1) -> None:
+    """Refuse what is no count."""
+    if not isinstance(found, Integral) or found < least:
+        raise BadQuery(f"{name}={found!r}: give a whole number from {least} on.")
+
+
+def _shares_of(shares: Sequence[float] | Floats) -> Floats:
+    """The part of the updates that each key has."""
+    found = np.asarray(shares)
+    numbers = found.ndim == 1 and len(found) and found.dtype.kind in "iuf"
+    if not numbers or not np.all((found >= 0.0) & (found < np.inf)) or not found.any():
+        raise BadQuery(
+            f"the shares of keys are {shares!r}. Give a number for each, none below 0 and one above it, as "
+            "uniform(10) and zipf(10, 0.9) do."
+        )
+    return np.asarray(found / found.sum(), np.float64)
+
+
 def _costs_of(cost: float | Floats, keys: int) -> Floats:
     """What a tuple of each key costs; by a cost below 0 time would go back."""
-    found = np.asarray(cost, np.float64)
-    if found.shape not in {(), (keys,)} or not np.all((found >= 0.0) & (found < np.inf)):
+    found = np.asarray(cost)
+    numbers = found.dtype.kind in "iuf" and found.shape in {(), (keys,)}
+    if not numbers or not np.all((found >= 0.0) & (found < np.inf)):
         raise BadQuery(f"cost={cost!r}: give a time of at least 0, or one for each of the {keys} keys.")
-    return np.broadcast_to(found, keys).copy()
+    return np.broadcast_to(found.astype(np.float64), keys).copy()
 
 
 def _queue_of(stream: Arrivals, costs: Floats, measured: float) -> steps.Queue:
