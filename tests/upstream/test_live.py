@@ -163,6 +163,22 @@ def test_what_cannot_be_put_says_why():
     assert len(queue) == 0
 
 
+def test_freshness_is_told_in_a_line_and_by_the_stalest_keys(clock):
+    queue = wp.UpdateQueue("k", "in_place", clock=clock)
+    for k in ("a", "b", "b", "c"):
+        queue.put({"k": k})
+        clock.now += 1.0
+    assert queue.get()["k"] == "a"
+    queue.done()
+    freshness = queue.staleness()
+    assert str(freshness) == "4 put, 1 got, 1 lost, 2 waiting; 3 keys, 1.08 s behind on average"
+    assert freshness.stalest(2) == [("a", 2.0), ("b", 1.125)]
+    assert [key for key, _ in freshness.stalest()] == ["a", "b", "c"]
+    assert wp.UpdateQueue("k").staleness().stalest() == []
+    with pytest.raises(BadQuery, match=r"most=0, but what is got is at least one key\. Give a number from 1"):
+        freshness.stalest(0)
+
+
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, None, "soon", "-1 s"])
 def test_a_cost_by_which_keys_would_starve_is_refused(cost):
     with pytest.raises(

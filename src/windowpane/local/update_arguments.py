@@ -68,10 +68,10 @@ def rows_to_process(rows: object) -> int:
     return min(found, _MOST)
 
 
-def at_least_one(most: object) -> int:
+def at_least_one(most: object, what: str = "tuple") -> int:
     """How many tuples to get at most: `get_batch` waits for one, so that none cannot be asked for."""
     if not isinstance(most, Integral) or most < 1:
-        raise BadQuery(f"most={most!r}, but what is got is at least one tuple. Give a number from 1 on.")
+        raise BadQuery(f"most={most!r}, but what is got is at least one {what}. Give a number from 1 on.")
     return int(most)
 
 

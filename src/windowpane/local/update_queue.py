@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import queue as standard
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import Bools, Floats, Ints
+from windowpane.core.arrays import Bools, Ints
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import Load, changed, wanted
 from windowpane.core.upstream.memory import Usage
 from windowpane.core.upstream.recency import Looks
-from windowpane.core.upstream.staleness import mean_of
-from windowpane.local.object_keys import told_apart
+from windowpane.local.freshness import Freshness
 from windowpane.local.update_arguments import at_least_one
 from windowpane.local.waiting import Key, Waiting, WaitingObjects
 from windowpane.local.waiting_rows import WaitingRows
@@ -37,52 +35,6 @@ from windowpane.values.freshness import (
     forget_in_seconds,
     timeout_in_seconds,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """How stale the results are, in seconds, averaged over the time since the queue was made.
-
-    Attributes:
-        keys: every key that was put and is not forgotten.
-        queue: for each key, how long its oldest unserved update has been waiting, on average.
-        application: for each key, how far its last delivered result is behind, on average.
-        puts: how many tuples were put.
-        gets: how many were got.
-        lost: how many were overwritten by newer ones or shed.
-        waiting: how many wait now.
-        forgotten: of the keys that were forgotten, how many and the sums of their staleness (queue,
-            application); the averages count them.
-    """
-
-    keys: tuple[Hashable, ...]
-    queue: Floats
-    application: Floats
-    puts: int
-    gets: int
-    lost: int
-    waiting: int
-    forgotten: tuple[int, float, float] = (0, 0.0, 0.0)
-
-    @property
-    def average_queue(self) -> float:
-        """Queue staleness averaged over the keys."""
-        return mean_of(self.queue, self.forgotten[0], self.forgotten[1])
-
-    @property
-    def average_application(self) -> float:
-        """Application staleness averaged over the keys: what the policies are there to lower."""
-        return mean_of(self.application, self.forgotten[0], self.forgotten[2])
-
-    def of(self, key: Hashable) -> float:
-        """The average application staleness of one key."""
-        known = [told_apart(one) for one in self.keys]
-        if told_apart(key) not in known:
-            raise BadQuery(
-                f"no key {key!r} is known: it was never put, or is forgotten since. Give one of `keys`; of "
-                "several columns a key is a tuple."
-            )
-        return float(self.application[known.index(told_apart(key))])
 
 
 class UpdateQueue:

@@ -21,10 +21,10 @@ from windowpane.core.upstream.memory import pool_within, set_aside
 from windowpane.core.upstream.recency import Recency
 from windowpane.core.upstream.window_operator import FreshWindows, page_bytes
 from windowpane.core.upstream.windows import Commit, UpdateWindow
+from windowpane.local.freshness import Freshness
 from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
-from windowpane.local.update_queue import Freshness
 from windowpane.local.update_tables import Given, Types, event_times, need_no_texts, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
