@@ -13,7 +13,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import BadQuery, BadWindow, OutOfMemory, UnknownColumn, WrongType
-from windowpane.simulate.overload import arrivals, simulate, two_class, uniform, zipf
+from windowpane.simulate.overload import Arrivals, arrivals, simulate, two_class, uniform, zipf
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.int64()})
 UPDATES = wp.Updates("k", "t")
@@ -89,6 +89,30 @@ def test_what_is_no_share_of_updates_is_refused(shares):
 def test_what_makes_no_simulated_stream_says_why(make, message):
     with pytest.raises(BadQuery, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("times", "ids", "message"),
+    [
+        ([0.0, 1.0], [0, 3], r"key 3 is none of 3\. Number them from 0 on"),
+        ([0.0, 1.0], [-1, 0], "key -1 is none of 3"),
+        ([0.0, 1.0], [0], "a whole number as the key of each of the 2 updates"),
+        ([0.0, 1.0], ["IBM", "GM"], "a whole number as the key of each of the 2 updates"),
+        ([1.0, 0.5], [0, 0], "times as numbers from 0 on, in arrival order"),
+        ([-1.0, 0.5], [0, 0], "times as numbers from 0 on"),
+        ([0.0, math.nan], [0, 0], "times as numbers from 0 on"),
+        (["now"], [0], "times as numbers from 0 on"),
+    ],
+)
+def test_a_recorded_stream_that_is_none_is_refused(times, ids, message):
+    with pytest.raises(BadQuery, match=message):
+        Arrivals(times, ids, 3)
+
+
+def test_a_recorded_stream_may_be_lists():
+    kept = simulate("append", Arrivals([0, 1, 2], [0, 1, 0], 2), cost=0.5).staleness
+    assert kept.application.tolist() == [0.0625, 0.0625]
+    assert simulate("append", Arrivals([], [], 2), cost=0.5).updates.tolist() == [0, 0]
 
 
 def test_skew_may_be_a_whole_number_of_either_sign():

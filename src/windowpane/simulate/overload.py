@@ -36,11 +36,24 @@ VERY_FRONT = "linecutting, very front"
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Updates in arrival order: when each comes and which key it updates, of `keys` in all."""
+    """Updates in arrival order: when each comes and which key it updates, of `keys` numbered from 0."""
 
     times: Floats
     ids: Ints
     keys: int
+
+    def __post_init__(self) -> None:
+        _need_number("keys", self.keys)
+        times, ids = np.asarray(self.times), np.asarray(self.ids)
+        if times.ndim != 1 or times.dtype.kind not in "iuf" or not np.all(np.diff(times, prepend=0) >= 0):
+            raise BadQuery("Arrivals: give times as numbers from 0 on, in arrival order.")
+        if ids.shape != times.shape or (len(ids) and ids.dtype.kind not in "iu"):
+            raise BadQuery(f"Arrivals: give a whole number as the key of each of the {len(times)} updates.")
+        odd = ids[(ids < 0) | (ids >= self.keys)]
+        if len(odd):
+            raise BadQuery(f"Arrivals: key {odd[0]} is none of {self.keys}. Number them from 0 on.")
+        object.__setattr__(self, "times", times.astype(np.float64, copy=False))
+        object.__setattr__(self, "ids", ids.astype(np.int64, copy=False))
 
     @property
     def span(self) -> float:
