@@ -4,7 +4,7 @@ All in virtual time, so the figures do not depend on the machine. As in the pape
 of time and staleness is measured in that unit ("number of updates"); the load factor is the cost of an
 update. Figure 9 is measured for very slow updaters that update all at once, as section 5.3 motivates
 LINECUTTING, and for keys that are ten times slower, as in its example: regular, or at random. What of the
-paper's words does not hold there is told under `falls_short` (docs/upstream.md says why).
+paper's words does not hold there is told under `falls_short` (docs/upstream-figures.md says why).
 """
 
 from __future__ import annotations
