@@ -56,6 +56,15 @@ def test_the_table_says_on_which_side_of_its_bar_a_value_must_be(monkeypatch):
     assert "slow 20 at least 10 yes" in shown
 
 
+def test_parameters_in_words_have_lines_of_their_own(monkeypatch):
+    parameters = {"updates": 20_000, "x": "the load; of figure 9 slow keys", "clock": "virtual time"}
+    report = Report("toy", parameters, [{"case": "x"}])
+    monkeypatch.setattr(windowpane.bench, "BENCHES", (Bench("toy", "a toy", lambda *_: report),))
+    lines = invoke("toy").stdout.splitlines()
+    assert "updates: 20,000; clock: virtual time" in lines
+    assert "x: the load; of figure 9 slow keys" in lines
+
+
 def test_points_of_figures_are_a_table_for_each_figure_with_a_column_for_each_x(monkeypatch):
     places = [
         ("5a", "queue", 1.0, 0.5),

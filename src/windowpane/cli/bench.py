@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _POINT = ["figure", "series", "x", "value"]
 """The columns of rows that are points of figures."""
-_WIDEST = 1_000
+_WIDEST, _SHORT = 1_000, 40
+"""Columns of the widest table that a pipe gets, and letters of what shares a line with others."""
 
 
 def bench(
@@ -91,8 +92,7 @@ def _show(entry: Bench, report: Report) -> None:
         console.width = max(console.width, *(_widths(console, table).maximum for table in tables))
     console.print(f"{entry.name}: {entry.about}", style="bold", markup=False)
     for given in (machine(), report.parameters):
-        told = (f"{name.replace('_', ' ')}: {_text(value)}" for name, value in given.items())
-        console.print("; ".join(told), style="dim", markup=False, highlight=False)
+        console.print(_told(given), style="dim", markup=False, highlight=False)
     width = console.width
     for table in tables:
         if _widths(console, table).maximum > width:
@@ -102,6 +102,13 @@ def _show(entry: Bench, report: Report) -> None:
     console.width = width
     for words in report.falls_short:
         console.print(f"falls short: {words}", style="yellow", markup=False)
+
+
+def _told(given: Row) -> str:
+    """Short values in a line; what is said in words, which may have semicolons, on lines of its own."""
+    told = [f"{name.replace('_', ' ')}: {_text(value)}" for name, value in given.items()]
+    words = [text for text in told if len(text) > _SHORT or ";" in text]
+    return "\n".join(["; ".join(text for text in told if text not in words), *words])
 
 
 def _widths(console: Console, table: Table) -> Measurement:
