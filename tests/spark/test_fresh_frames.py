@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -110,8 +111,9 @@ DECLARE = r"\. Return such values, or declare another type in the schema of appl
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (None, r"gave a NoneType\. Return a DataFrame\."),
-        (pa.table(GOOD), r"gave a Table\. Return a DataFrame\."),
+        (None, r"gave a NoneType\. Return a pandas DataFrame\."),
+        (pa.table(GOOD), r"gave a Table\. Return a pandas DataFrame\."),
+        (pl.DataFrame(GOOD), r"gave a DataFrame\. Return a pandas DataFrame\."),
         (GOOD | {"v": ["text"]}, r"gave in column 'v' what is no int64: .*text.*" + DECLARE),
         (GOOD | {"v": [1.5]}, r"gave in column 'v' what is no int64: .*1\.5.*" + DECLARE),
         (GOOD | {"v": [2**70]}, "gave in column 'v' what is no int64: .*" + DECLARE),

@@ -37,7 +37,7 @@ def table_of(spec: QueueSpec, made: object) -> pa.Table:
     """What the function gave, with the columns and types that were declared."""
     if not isinstance(made, pd.DataFrame):
         found = type(made).__name__
-        raise WrongType(f"the function of {spec.name!r} gave a {found}. Return a DataFrame.")
+        raise WrongType(f"the function of {spec.name!r} gave a {found}. Return a pandas DataFrame.")
     return pa.Table.from_arrays([_column(spec, made, f) for f in spec.schema], schema=spec.schema)
 
 
