@@ -232,6 +232,14 @@ def test_a_window_is_as_long_as_a_number_of_rows_or_a_time(span):
         UPDATES.window(*span).agg(wp.count())
 
 
+@pytest.mark.parametrize("window", [wp.sliding("10 s", "1 s"), wp.tumbling("1 min"), wp.session("1 min")])
+def test_a_window_of_a_query_is_none_of_updates(window):
+    with pytest.raises(
+        BadWindow, match=r"takes a size and a slide, not a window\. Give them, as in window\('10"
+    ):
+        UPDATES.window(window).agg(wp.count())
+
+
 @pytest.mark.parametrize("span", [(2**64, 1), (1, 2**64), (2**61 + 1, 1), (dt.timedelta.max, "1 s")])
 def test_a_window_is_no_longer_than_times_are(span):
     with pytest.raises(BadWindow, match=rf"(size|slide) is .* at most {2**61}\. Give a smaller one"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windowpane.bench.real_streams import replays
+from windowpane.bench.real_streams import FOLDER, replays
 from windowpane.bench.report import Claim, Report, Row, Scalar
 from windowpane.bench.runner import Progress
 from windowpane.bench.staleness_cells import (
@@ -88,7 +88,7 @@ def run(quick: bool, progress: Progress) -> Report:  # noqa: FBT001 - the signat
         "policies": "application staleness: in updates, of real streams in seconds",
         "ratio": "freshest over the best of the paper's policies; queue_ratio: that of queue staleness",
         "best_of": ", ".join(policy.value for policy in PAPER),
-        "real_streams": ", ".join(streams) or "none found",
+        "real_streams": ", ".join(streams) or f"none found; {FOLDER} names their folder",
     }
     return Report("staleness", parameters, rows, [*claims(found), *claims_of_real(real)], missed(found))
 

@@ -14,6 +14,7 @@ from windowpane.core.measure import as_measure, whole
 from windowpane.values.durations import microseconds
 from windowpane.values.errors import BadQuery, BadWindow
 from windowpane.values.punctuation import LONGEST
+from windowpane.values.windows import Window
 
 _MOST = 2**62
 
@@ -44,6 +45,11 @@ def lengths_of(span: tuple[Any, Any]) -> tuple[int, int, bool]:
     """Size and slide of windows, and whether they are lengths of time (in microseconds), not rows."""
     counts = [whole(length) for length in span]
     for length, count in zip(span, counts, strict=True):
+        if isinstance(length, Window):
+            raise BadWindow(
+                "window() of updates takes a size and a slide, not a window. Give them, as in "
+                "window('10 s', '1 s'), or numbers of rows."
+            )
         if count is None and not isinstance(length, str | timedelta):
             raise BadWindow(f"window{span}: {length!r} is no length. Give a number of rows, or '10 s'.")
     timed = counts[0] is None
