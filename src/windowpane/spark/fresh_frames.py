@@ -30,7 +30,9 @@ def frame_of(spec: QueueSpec, rows: pa.Table) -> pd.DataFrame:
 def _series(spec: QueueSpec, name: str, column: pa.ChunkedArray) -> pd.Series:
     if name == spec.time or name in spec.required:  # such rows are rejects where they have a null
         return column.to_pandas()
-    return column.to_pandas(types_mapper=(_EXACT_KEY if name in spec.keys else _EXACT).get)
+    # Within lists, structs and maps there are no dtypes: beside nulls integers are objects, not floats.
+    kinds = (_EXACT_KEY if name in spec.keys else _EXACT).get
+    return column.to_pandas(types_mapper=kinds, integer_object_nulls=True)
 
 
 def table_of(spec: QueueSpec, made: object) -> pa.Table:
