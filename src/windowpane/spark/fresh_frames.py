@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from windowpane.spark.queue_spec import QueueSpec
+from windowpane.spark.zones import in_zone
 from windowpane.values.errors import WrongType
 
 _EXACT = {
@@ -24,6 +25,7 @@ _EXACT_KEY = {**_EXACT, pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float6
 
 def frame_of(spec: QueueSpec, rows: pa.Table) -> pd.DataFrame:
     """The rows for the function, which may change them; dtypes are the same in every call, whatever comes."""
+    rows = in_zone(rows, spec.zone)
     return pd.DataFrame({name: _series(spec, name, rows[name]) for name in rows.column_names})
 
 
