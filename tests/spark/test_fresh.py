@@ -330,3 +330,17 @@ def test_what_cannot_be_is_an_error():
         object.__setattr__(fresh.spec, "function", lambda _, made=made: made)
         with pytest.raises(WrongType, match=message):
             fresh.step([payload([(1, "a", 1)])], clock)
+
+
+@pytest.mark.parametrize("policy", ["append", "switch"])
+def test_calls_stay_large_where_the_first_ones_made_rows_seem_dear(policy):
+    clock = Clock()
+    fresh = fresh_of(policy, clock, budget=1e6, cost=1e-6, price=1e-3)
+    calls, function = [], fresh.spec.function
+    object.__setattr__(fresh.spec, "function", lambda frame: calls.append(len(frame)) or function(frame))
+    rows = [(i, "abcdefgh"[i % 8], i) for i in range(200_000)]
+    _, notes = fresh.step([payload(rows)], clock, drain=True)
+    assert notes.served == len(rows)
+    # The first call is for one row, which has its price to itself; the others are of rows of the same keys.
+    assert len(calls) < 2 * len(rows) / max(calls)
+    assert calls[-2] == max(calls)

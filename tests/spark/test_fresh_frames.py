@@ -153,9 +153,10 @@ EVERY = pa.table(
         "instant": pa.array([0, None], pa.timestamp("us", "UTC")),
         "local": pa.array([0, None], pa.timestamp("us")),
         "length": pa.array([0, None], pa.duration("us")),
-        "list": pa.array([[1, None], None], pa.list_(pa.int32())),
-        "struct": pa.array([{"a": 1}, None], pa.struct([("a", pa.int64())])),
-        "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+        "list": pa.array([[BIG, None], None], pa.list_(pa.int64())),
+        "struct": pa.array([{"a": [BIG, None]}, None], pa.struct([("a", pa.list_(pa.int64()))])),
+        "structs": pa.array([[{"a": BIG}, {"a": None}], None], pa.list_(pa.struct([("a", pa.int64())]))),
+        "map": pa.array([[("a", [BIG, None])], None], pa.map_(pa.string(), pa.list_(pa.int64()))),
     }
 )
 

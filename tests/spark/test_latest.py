@@ -229,3 +229,30 @@ def test_a_restart_with_another_time_column_is_refused_and_ties_count_on_spark(s
     with pytest.raises(StreamingQueryException, match="time of the stream was ts, is now other"):
         delivered("1.parquet", "other", key="b")
     assert ("b", 9) in delivered("2.parquet", "ts", key="c")  # what came then is not lost
+
+
+class Model:
+    """Larger than what Spark sends along with a stateful query; it notes where it is loaded."""
+
+    def __init__(self, folder):
+        self.folder, self.weights = folder, np.ones(1 << 18)
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        (self.folder / uuid.uuid4().hex).write_text(str(os.getpid()))
+
+
+def test_a_function_may_carry_a_large_model_which_each_worker_loads_once(spark, tmp_path):
+    write(tmp_path / "in", events())
+    loads = tmp_path / "loads"
+    loads.mkdir()
+    model, one = Model(loads), spark.sparkContext.broadcast(1)
+
+    def scored(frame):
+        frame["number"] *= int(model.weights[0]) * one.value
+        return plain(frame)
+
+    run = Run(spark, tmp_path, scored).go()
+    assert run.total("served") > 0
+    workers = [file.read_text() for file in loads.iterdir()]
+    assert len(workers) <= 2 * len(set(workers))  # for each of the two queues

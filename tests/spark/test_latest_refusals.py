@@ -172,3 +172,46 @@ def test_a_time_without_a_zone_is_what_it_is_in_sparks_own_functions(spark):
         assert {row[1] for row in ours.collect()} == {"2024-01-01 12:00:00"}
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+NAIVE = pd.Timestamp("2024-01-01 12:00")
+WIDE = pa.schema(
+    [
+        pa.field("k", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        ("ns", pa.timestamp("ns", "Asia/Kolkata")),
+        ("s", pa.timestamp("s")),
+        ("length", pa.duration("ms")),
+        ("pair", pa.list_(pa.int64(), 2)),
+        ("many", pa.large_list(pa.struct([("at", pa.timestamp("ns"))]))),
+    ]
+)
+
+
+def test_an_arrow_schema_may_have_types_that_spark_has_in_one_width_only(spark):
+    def wide(frame):
+        values = {"ns": NAIVE.tz_localize("UTC"), "s": NAIVE, "length": pd.Timedelta("1s")}
+        more = {"pair": [[1, 2]] * len(frame), "many": [[{"at": NAIVE}]] * len(frame)}
+        return pd.DataFrame({"k": frame["k"].astype("category"), **more}).assign(**values)
+
+    found = static(spark).latest().apply(wide, WIDE).to_spark()
+    kinds = (
+        "string timestamp timestamp_ntz interval_day_to_second array<bigint> array<struct<at:timestamp_ntz>>"
+    )
+    assert [field.dataType.simpleString().replace(" ", "_") for field in found.schema] == kinds.split()
+    assert [field.nullable for field in found.schema] == [False, *[True] * 5]
+    row = min(found.selectExpr("k", "cast(s as string)", "length", "pair", "many[0].at").collect())
+    assert tuple(row) == ("k0", "2024-01-01 12:00:00", dt.timedelta(seconds=1), [1, 2], NAIVE)
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.float16(), pa.decimal256(50, 2), pa.list_(pa.uint64())])
+def test_a_type_that_spark_does_not_have_is_refused_when_the_query_is_made(spark, kind):
+    schema = pa.schema([("k", pa.string()), ("x", kind)])
+    told = f"apply(): Spark has no type for the column 'x' of the schema, which is {kind}. Declare another"
+    with pytest.raises(BadQuery, match=re.escape(told)):
+        static(spark).latest().apply(same, schema).to_spark()
+
+
+@pytest.mark.parametrize(("columns", "computed"), [("tkvv", {}), ("tkv", {"v": "v * 2"})])
+def test_a_column_is_selected_once(spark, columns, computed):
+    with pytest.raises(BadQuery, match=r"^the rows have two columns 'v'\. Rename one of them first\.$"):
+        static(spark).select(*columns, **computed)

@@ -189,6 +189,7 @@ class StreamBuilder:
         """
         if self.source.foreign is not None:
             frame, schema = FOREIGN["pyspark"]().selected(self.source.foreign, columns, computed)
+            check_names(schema.names)
             made = self.node.computing({name: _sql(expression) for name, expression in computed.items()})
             node = replace(made, types=tuple((f.name, f.type) for f in without_views(schema)))
             selected = StreamBuilder(node, Source(None, frame))

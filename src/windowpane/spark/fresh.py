@@ -29,9 +29,10 @@ from windowpane.query import NUMBER, STANDS_FOR
 from windowpane.spark.envelope import read_batches
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
 from windowpane.spark.fresh_frames import frame_of, table_of
-from windowpane.spark.fresh_store import PIECE, Pieces, Touched
+from windowpane.spark.fresh_store import PIECE, Pieces, Touched, joined, read_rows
 from windowpane.spark.newest import Newest
 from windowpane.spark.queue_spec import Notes, QueueSpec, staleness_table, stalest_keys
+from windowpane.spark.zones import UTC, in_zone
 from windowpane.values.freshness import SWITCH, Policy
 
 _GUESS, _SHORTEST = 0.001, 1e-9
@@ -173,7 +174,7 @@ class Fresh:
         self.touched.note_rows(rows)
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
         some = table.take(pa.array(at))
-        self.held = some if self.held is None else _joined([self.held, some])
+        self.held = some if self.held is None else joined([self.held, some])
         self.numbers = np.append(self.numbers, rows)
         self._drop_gone(queue)
         before = len(queue)
@@ -185,7 +186,7 @@ class Fresh:
         batches = [batch for payload in payloads for batch in read_batches(payload) if batch.num_rows]
         if not batches:
             return pa.table({}), np.empty(0, np.int64), np.empty(0, np.int64)
-        table = pa.Table.from_batches(batches).combine_chunks()
+        table = in_zone(pa.Table.from_batches(batches).combine_chunks(), UTC)
         rows_of = np.ones(table.num_rows, np.int64)
         if STANDS_FOR in table.column_names:
             rows_of = table[STANDS_FOR].to_numpy()
@@ -279,10 +280,9 @@ class Fresh:
         self.next, self.pace = int(header["next"]), Pace(*header.get("pace", ()))
         parts = {name: read.arrays(name, {name: none})[name] for name, none in self.newest.parts().items()}
         self.newest.restore(int(header["floor"]), parts)
-        held = [batch for _, block in read.blocks("held") for batch in read_batches(block)]
-        if held:
-            table = _joined([pa.Table.from_batches([batch]) for batch in held]).combine_chunks()
-            self.numbers, self.held = table[NUMBER].to_numpy(), table.drop_columns([NUMBER])
+        held = read_rows(block for _, block in read.blocks("held"))
+        if held is not None:
+            self.numbers, self.held = held[NUMBER].to_numpy(), held.drop_columns([NUMBER])
         if header["policy"] is not None:
             arrays = {name: np.array(values) for name, values in header["small"].items()}
             for part, columns in header["columns"].items():
@@ -290,11 +290,3 @@ class Fresh:
             kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
             self.queue, self.columns = kind.restore(header["policy"], arrays), header["columns"]["by key"]
         self.touched.stored(len(self.index), header["digests"])
-
-
-def _joined(tables: list[pa.Table]) -> pa.Table:
-    """Rows that wait, with those that came after them.
-
-    Whether a column may have nulls is no part of the stream, and may be otherwise after a restart.
-    """
-    return pa.concat_tables(tables, promote_options="default")

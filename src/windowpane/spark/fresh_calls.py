@@ -70,7 +70,7 @@ class Pace:
 
 def mean_cost(queue: AnyQueue) -> float | None:
     """What a row costs on average over the keys of which it is known; None where it is of none."""
-    known = queue.views()["cost"]
+    known = queue.costs
     known = known[known > 0]
     return float(known.mean()) if len(known) else None
 
@@ -135,7 +135,7 @@ class Calls:
 
     def _weights(self) -> Floats:
         """What each key is expected to cost, as a multiple of the average."""
-        known: Floats = self._queue.views()["cost"]
+        known = self._queue.costs
         return np.where(known > 0.0, known / (self._mean or 1.0), 1.0)
 
     def took(self, taken: Taken, seconds: float) -> None:
@@ -147,6 +147,8 @@ class Calls:
         some = self._pace.calls > 1.0
         tells = len(taken) >= _ENOUGH or (some and _PARTS * (seconds - price) >= self._budget)
         self._pace.add(rows, min(seconds, _FAR * (price + row * rows)))
+        # Rows are those of an average key; of keys that are known to be cheap the call had more than that.
+        self._pace.most = max(self._pace.most, float(len(taken)))
         ratio = (max(seconds - price, _TINY) if tells else seconds) / (row * rows)
         if tells or (some and ratio * _FAR <= 1.0):
             self._learn(taken, weights, ratio, seconds)
@@ -155,7 +157,7 @@ class Calls:
         """Keys cost so many times what was expected; on average over keys, what rows take of late."""
         self._mean = self._mean or self._pace.each
         far = not 1 / _FAR < ratio < _FAR
-        known = self._queue.views()["cost"][taken.ids] > 0.0
+        known = self._queue.costs[taken.ids] > 0.0
         # What is set, not moved, must fit to what the others are known to cost.
         scale = np.where(known & (not far), self._pace.each, self._mean)
         believed = min(max(ratio, 1 / _FAR), _FAR)

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from windowpane.spark.queue_spec import QueueSpec
+from windowpane.spark.zones import in_zone
 from windowpane.values.errors import WrongType
 
 _EXACT = {
@@ -24,13 +25,16 @@ _EXACT_KEY = {**_EXACT, pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float6
 
 def frame_of(spec: QueueSpec, rows: pa.Table) -> pd.DataFrame:
     """The rows for the function, which may change them; dtypes are the same in every call, whatever comes."""
+    rows = in_zone(rows, spec.zone)
     return pd.DataFrame({name: _series(spec, name, rows[name]) for name in rows.column_names})
 
 
 def _series(spec: QueueSpec, name: str, column: pa.ChunkedArray) -> pd.Series:
     if name == spec.time or name in spec.required:  # such rows are rejects where they have a null
         return column.to_pandas()
-    return column.to_pandas(types_mapper=(_EXACT_KEY if name in spec.keys else _EXACT).get)
+    # Within lists, structs and maps there are no dtypes: beside nulls integers are objects, not floats.
+    kinds = (_EXACT_KEY if name in spec.keys else _EXACT).get
+    return column.to_pandas(types_mapper=kinds, integer_object_nulls=True)
 
 
 def table_of(spec: QueueSpec, made: object) -> pa.Table:

@@ -6,7 +6,7 @@ were not touched since it was last stored keeps its digest, and is written again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +18,8 @@ from windowpane.core.arrays import Ints, Values
 from windowpane.core.keys import BLOCK, KeyIndex
 from windowpane.core.lane_blocks import CHUNK, Blocks
 from windowpane.query import NUMBER
-from windowpane.spark.envelope import write_batch
+from windowpane.spark.envelope import read_batches, write_batch
+from windowpane.spark.zones import UTC, in_zone
 
 PIECE = 4096
 """Numbers of rows in a piece of those that wait."""
@@ -114,3 +115,22 @@ def _rows(rows: pa.Table | None, numbers: Ints, low: int, high: int) -> bytes:
     assert rows is not None
     some = rows.slice(low, high - low).append_column(NUMBER, pa.array(numbers[low:high]))
     return codec.seal(write_batch(some.combine_chunks()))
+
+
+def read_rows(blocks: Iterable[bytes]) -> pa.Table | None:
+    """Rows that wait from their blocks, with their numbers; None where there are no blocks.
+
+    Versions of before kept instants in the session's time zone of then.
+    """
+    tables = [
+        in_zone(pa.Table.from_batches([batch]), UTC) for block in blocks for batch in read_batches(block)
+    ]
+    return joined(tables).combine_chunks() if tables else None
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows that wait, with those that came after them.
+
+    Whether a column may have nulls is no part of the stream, and may be otherwise after a restart.
+    """
+    return pa.concat_tables(tables, promote_options="default")

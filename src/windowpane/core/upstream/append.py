@@ -107,6 +107,12 @@ class AppendQueue:
         return staleness_of(self._queue.keys, self._queue.totals, self._count, now)
 
     @property
+    def costs(self) -> Floats:
+        """What a service of each key takes, by key id, 0 where it is not known; it changes with the queue."""
+        found: Floats = self._queue.keys["cost"][: self._count]
+        return found
+
+    @property
     def cost(self) -> float:
         """What a service takes on average, as far as it is known."""
         return float(self._queue.totals[shared.COST])
