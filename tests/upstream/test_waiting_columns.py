@@ -26,6 +26,10 @@ BOTH = [  # refused as a key and as a value
     (pa.duration("s"), dt.timedelta(microseconds=5)),
     (pa.float64(), 2**60 + 1),
     (pa.decimal128(5, 1), Decimal("1.25")),
+    (pa.bool_(), 5),
+    (pa.bool_(), 0.5),
+    (pa.bool_(), float("nan")),
+    (pa.bool_(), "no"),
 ]
 KEYS = [(pa.float32(), 0.1), (pa.float64(), True), (pa.timestamp("us"), 5)]  # refused as a key only
 GOOD = [
