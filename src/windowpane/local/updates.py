@@ -172,7 +172,7 @@ class UpdateUnion:
         made = whole.take(pa.array(np.sort(numbers_of(found))))
         self._first = whole.schema.empty_table()
         self._union.sent(found)
-        live = self._known.saw(read.index, some)
+        live = self._known.saw(read, some)
         if live is not None:
             self._union.keep(live)
         return made
@@ -213,7 +213,7 @@ class UpdateJoin:
             self._rows = before
             raise
         made = [kept.take(numbers_of(of)) for kept, of in zip(rows, (found.left, found.right), strict=True)]
-        live = self._known.saw(read.index, some)
+        live = self._known.saw(read, some)
         if live is not None:
             self._join.keep(live)
         self._forget()
