@@ -109,6 +109,12 @@ def test_what_stays_what_it_is_is_taken(kind, value, held, as_key):
     assert queue.get()["c"] == held
 
 
+def test_an_interval_of_a_value_may_have_nanoseconds():
+    queue, value = queue_of(pa.month_day_nano_interval(), as_key=False), pa.MonthDayNano([1, 2, 3])
+    queue.put({"c": value, "other": 1})
+    assert queue.get()["c"] == value
+
+
 def test_floats_of_a_value_are_rounded_as_in_a_table():
     queue = queue_of(pa.float32(), as_key=False)
     queue.put({"c": 0.1, "other": 1})

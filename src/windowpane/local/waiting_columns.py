@@ -117,6 +117,8 @@ def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
         found = frozenset({str, bytes})
     elif types.is_date(kind):
         found = frozenset({dt.date})
+    elif types.is_interval(kind):
+        found = frozenset({pa.MonthDayNano})
     elif getattr(kind, "unit", "") in {"us", "ns"}:
         found = frozenset({_class_of(kind)})
     return found
