@@ -11,7 +11,7 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Column, Ints, Tuples
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.recency import Recency
-from windowpane.local.update_tables import event_times
+from windowpane.local.update_tables import event_times, key_columns
 from windowpane.values.clocks import clock_of
 
 Clock = Callable[[], float]
@@ -60,7 +60,7 @@ class KnownKeys:
         for rows in tables:
             index = index_for(index, self._names, rows)
         assert index is not None
-        keys = [index.fitted([rows[name] for name in self._names]) for rows in tables]
+        keys = [key_columns(index, rows) for rows in tables]
         return Read(index, keys, times, self._clock())  # a clock that tells no time is refused here too
 
     def tuples(self, read: Read, firsts: Sequence[int]) -> list[Tuples]:

@@ -25,7 +25,7 @@ from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
 from windowpane.local.update_queue import Freshness
-from windowpane.local.update_tables import Given, Types, event_times, types_with
+from windowpane.local.update_tables import Given, Types, event_times, key_columns, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
@@ -208,7 +208,7 @@ class UpdateWindows:
     def _read(self, index: KeyIndex, rows: pa.Table) -> Given:
         places = event_times(rows[self._time], self._time) if self._window.timed else None
         columns = {name: read_column(rows[name], name) for name in self._names}
-        return Given(len(rows), index.fitted([rows[name] for name in self._keys]), columns, places)
+        return Given(len(rows), key_columns(index, rows), columns, places)
 
     def _operator_for(self, types: Types) -> FreshWindows:
         if self._operator is not None:
