@@ -189,7 +189,7 @@ def test_unions_and_joins_over_ever_new_keys_do_not_grow(kind):
     if kind == "union":
         assert len(operator._union._last) <= 8_000
     else:
-        assert sum(len(side) for side in operator._join.kept) <= 8_000
+        assert sum(len(operator._join.kept(side)) for side in (0, 1)) <= 8_000
         assert max(len(rows) for rows in operator._rows) <= 8_000
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import windowpane as wp
 from windowpane.errors import BadQuery, QueueClosed, UnknownColumn, WrongType
+from windowpane.local.waiting import WaitingObjects
 
 UPDATE = ["fifo", "in_place", "linecutting", "freshest"]
 ALL = ["append", "shed", "switch", *UPDATE]
@@ -312,6 +313,31 @@ def test_a_put_that_a_signal_interrupts_once_its_tuples_wait_leaves_them_to_be_g
     queue.put({"k": 3})
     assert sorted(row["k"] for row in drain(queue)) == [1, 2, 3]
     assert queue.staleness().keys == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("policy", "step"), [("freshest", "overwrite"), ("append", "append")])
+def test_a_put_that_is_interrupted_before_its_tuples_wait_leaves_no_keys(policy, step, monkeypatch):
+    """As by Ctrl-C: the keys stayed without updates, and once keys were forgotten no more could be put."""
+    now = [0.0]
+    queue = wp.UpdateQueue("k", policy, clock=lambda: now[0], forget=5)
+    queue.put_batch([{"k": k, "n": 0} for k in range(10)])
+    step_of = getattr(WaitingObjects, step)
+
+    def interrupted(*args):
+        step_of(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WaitingObjects, step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            queue.put_batch([{"k": "new", "n": 1}])
+    assert queue.staleness().keys == tuple(range(10))
+    assert sorted(row["k"] for row in queue.get_batch(10)) == list(range(10))
+    now[0] = 20.0
+    queue.done()
+    queue.put({"k": "later", "n": 2})
+    assert queue.get() == {"k": "later", "n": 2}
+    assert queue.staleness().forgotten[0] == 10
 
 
 def test_a_batch_wakes_all_that_wait():

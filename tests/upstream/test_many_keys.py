@@ -2,6 +2,7 @@
 
 import tracemalloc
 from functools import cache
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import windowpane as wp
 from windowpane.core.kernels.zones import HELD
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.append import AppendQueue, queue_of
@@ -62,6 +64,24 @@ def test_to_serve_a_window_looks_at_no_key_that_does_not_wait(commit):
     queue.enqueue(np.array([5, 5, 7]), np.zeros((3, 1), np.int64), np.array([1.0, 1.0, 1.0]))
     queue.machine.memory.chains[MANY - 1, HELD] = 2**50
     assert queue.serve(2.0, 1).tuples >= 1
+
+
+def test_rows_of_one_side_of_a_join_are_forgotten_without_a_look_at_the_other():
+    def step_of(keys):
+        join = wp.Updates("k", "t").join(within=3)
+        right = pa.table({"k": np.arange(keys), "t": np.zeros(keys, np.int64)})
+        join.push(right.slice(0, 0), right)
+        times = count(10, 5)
+
+        def step():
+            left = {"k": np.zeros(8, np.int64), "t": np.array([next(times) for _ in range(8)])}
+            join.push(pa.table(left), right.slice(0, 0))
+            assert len(join._rows[0]) <= 2
+
+        return step
+
+    few, many = (peak(step_of(keys)) for keys in (FEW, MANY))
+    assert many < few + SLACK
 
 
 def test_a_line_that_moves_to_the_front_knows_the_last_tuple_of_each_key():

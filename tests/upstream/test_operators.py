@@ -112,7 +112,7 @@ def test_a_join_finds_what_all_pairs_would_give_where_times_are_equal_or_fall(pr
     join = Join(size, None if predicate is None else lambda a, b: matches(a, b, predicate))
     sent = {}
     for inputs in pushes:
-        old = [rows_of(side) for side in join.kept]
+        old = [rows_of(join.kept(side)) for side in (0, 1)]
         left, right = (a + list(b) for a, b in zip(old, inputs, strict=True))
         best = {}
         for i, (t, key, v) in enumerate(left):
@@ -193,7 +193,7 @@ def test_a_predicate_that_fails_leaves_the_join_as_it_was():
     with pytest.raises(ZeroDivisionError):
         join.push(tuples([(3, 0, 1)]), tuples([(9, 0, 1), (3, 0, 1)]))
     assert join.push(tuples([(3, 0, 1)]), tuples([(3, 0, 1)])).time.tolist() == [3]
-    assert [len(side) for side in join.kept] == [2, 2]
+    assert [len(join.kept(side)) for side in (0, 1)] == [2, 2]
 
 
 def test_a_join_keeps_only_its_window():

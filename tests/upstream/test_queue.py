@@ -333,6 +333,15 @@ def test_known_costs_lower_staleness():
     assert known < 0.9 * blind
 
 
+@pytest.mark.parametrize("seeming", [1e-9, 1e-3])
+def test_keys_that_seem_to_cost_next_to_nothing_do_not_spoil_the_service_of_the_others(seeming):
+    """As where the clock did not move while they were processed."""
+    stream, costs = arrivals(zipf(20, 0.5), 20_000, seed=1), np.full(20, 3.0)
+    costs[::4] = seeming
+    found = {p: simulate(p, stream, costs).staleness.average_application for p in ("in_place", "freshest")}
+    assert found["freshest"] < 0.8 * found["in_place"]
+
+
 def test_habits_of_random_updates_are_those_of_a_key_without_memory():
     table, rng = habits.new_habits(), np.random.default_rng(1)
     assert np.allclose(table[[habits.HAZARD, habits.LEFT]], 1)

@@ -33,6 +33,10 @@ NESTED = [
     (pa.ListArray.from_arrays([0, 1], raw(10**12, pa.timestamp("s"))), "1000000000000"),
     (pa.StructArray.from_arrays([BAD_TEXT], ["x"]), r"b'\\xff'"),
     (pa.MapArray.from_arrays([0, 1], pa.array(["x"]), raw(10**15, pa.duration("s"))), ".*"),
+    (
+        pa.DictionaryArray.from_arrays([0], pa.ListArray.from_arrays([0, 1], raw(2**62, pa.timestamp("us")))),
+        "a value",
+    ),
 ]
 
 
@@ -98,3 +102,12 @@ def test_the_first_and_the_last_moment_of_python_are_taken():
     queue = wp.UpdateQueue("k", "in_place", schema=pa.schema({"k": pa.int64(), "t": kind}))
     queue.put_batch(pa.table({"k": [1, 2], "t": pa.array(ends).view(kind)}))
     assert [row["t"].year for row in queue.get_batch(2)] == [1, 9999]
+
+
+def test_dictionaries_of_lists_and_structs_are_given_back():
+    values = [[[1], [1, 2]], [{"a": 1}, {"a": None}]]
+    columns = [pa.DictionaryArray.from_arrays([1, 0, None], pa.array(part)) for part in values]
+    rows = pa.table({"k": [1, 2, 3], "l": columns[0], "s": columns[1]})
+    queue = wp.UpdateQueue("k", "in_place")
+    queue.put_batch(rows)
+    assert queue.get_batch(3) == rows.to_pylist()

@@ -190,6 +190,21 @@ def test_keys_that_would_become_others_are_refused_and_change_nothing(one, other
         assert push(rows(2, one))["k"].to_pylist() == one.to_pylist()
 
 
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize("kind", [pa.timestamp("ns", "UTC"), pa.duration("ns"), pa.time64("ns")], ids=str)
+def test_keys_that_no_microsecond_tells_apart_are_refused(kind, encoded):
+    """They became one key, and the update of one of them was lost."""
+    fine, whole = (pa.array(k, pa.int64()).cast(kind) for k in ([1_001, 1_002, None], [1_000, 2_000, None]))
+    fine, whole = (rows(1, k.dictionary_encode() if encoded else k) for k in (fine, whole))
+    union, join, fresh = UPDATES.union(), UPDATES.join(within=9), UPDATES.window(1).agg(wp.count())
+    message = r"column 'k' has type .*\[ns.* Cast the column .* \(1001 is no whole microsecond\)"
+    for push in (union.push, lambda part: join.push(part, part), fresh.put):
+        with pytest.raises(WrongType, match=message):
+            push(fine)
+        push(whole)
+    assert fresh.get().num_rows == 3
+
+
 @pytest.mark.parametrize("columns", [2, 5])
 def test_keys_of_many_columns_with_many_values_each_stay_apart(columns):
     """As numbers in one int64 they would overflow: 10,000 to the power of five."""

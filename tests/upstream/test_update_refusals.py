@@ -216,3 +216,15 @@ def test_tables_of_a_push_whose_predicate_failed_have_not_come():
     assert join.push(ROWS.slice(1), right.slice(0, 0)).to_pylist() == [
         {"t": 2, "k": "b", "v": 2, "right_t": 2, "right": 2}
     ]
+
+
+def test_what_comes_while_the_clock_tells_no_time_does_not_count_as_sent():
+    now = [0.0]
+    union, join = UPDATES.union(clock=lambda: now[0]), UPDATES.join(within=3, clock=lambda: now[0])
+    now[0] = math.nan
+    for push in (lambda: union.push(ROWS), lambda: join.push(ROWS, ROWS)):
+        with pytest.raises(BadQuery, match="the clock says nan, which is no time"):
+            push()
+    now[0] = 1.0
+    assert union.push(ROWS).num_rows == 2
+    assert join.push(ROWS.slice(0, 0), ROWS).num_rows == 0

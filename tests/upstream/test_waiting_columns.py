@@ -26,6 +26,10 @@ BOTH = [  # refused as a key and as a value
     (pa.duration("s"), dt.timedelta(microseconds=5)),
     (pa.float64(), 2**60 + 1),
     (pa.decimal128(5, 1), Decimal("1.25")),
+    (pa.bool_(), 5),
+    (pa.bool_(), 0.5),
+    (pa.bool_(), float("nan")),
+    (pa.bool_(), "no"),
 ]
 KEYS = [(pa.float32(), 0.1), (pa.float64(), True), (pa.timestamp("us"), 5)]  # refused as a key only
 GOOD = [
@@ -103,6 +107,12 @@ def test_what_stays_what_it_is_is_taken(kind, value, held, as_key):
     queue = queue_of(kind, as_key=as_key)
     queue.put({"c": value, "other": 1})
     assert queue.get()["c"] == held
+
+
+def test_an_interval_of_a_value_may_have_nanoseconds():
+    queue, value = queue_of(pa.month_day_nano_interval(), as_key=False), pa.MonthDayNano([1, 2, 3])
+    queue.put({"c": value, "other": 1})
+    assert queue.get()["c"] == value
 
 
 def test_floats_of_a_value_are_rounded_as_in_a_table():

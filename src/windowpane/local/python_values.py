@@ -32,7 +32,7 @@ def need_objects(table: pa.Table) -> None:
 def _leaves(column: Any) -> list[Any]:
     """The columns of plain values of which lists, structs and dictionaries are made."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind) and not pa.types.is_nested(kind.value_type):  # no casts of these
         return _leaves(column.cast(kind.value_type))
     if pa.types.is_struct(kind):
         return [leaf for part in column.flatten() for leaf in _leaves(part)]
@@ -52,7 +52,7 @@ def _try(leaf: Any) -> None:
         pa.array([ends["min"].as_py(), ends["max"].as_py()], numbers.type).view(kind).to_pylist()
     elif is_text(kind):
         leaf.validate(full=True)
-    elif pa.types.is_nested(kind):
+    elif pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
         leaf.to_pylist()
 
 
@@ -62,6 +62,7 @@ def _first_odd(leaf: Any) -> str:
         try:
             scalar.as_py()
         except _FAILURES:
-            shown = scalar.as_buffer().to_pybytes() if is_text(leaf.type) else getattr(scalar, "value", None)
-            return "a value" if shown is None else repr(shown)
+            if is_text(leaf.type):
+                return repr(scalar.as_buffer().to_pybytes())
+            return "a value" if scale_of(leaf.type) is None else repr(scalar.value)
     return "values"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windowpane.core.arrays import Bools, Column, Ints, Tuples
 from windowpane.core.keys import KeyIndex
 from windowpane.core.upstream.recency import Recency
-from windowpane.local.update_tables import event_times
+from windowpane.local.update_tables import event_times, key_columns
 from windowpane.values.clocks import clock_of
 from windowpane.values.freshness import Seconds
 
@@ -38,11 +38,12 @@ def index_for(index: KeyIndex | None, names: Sequence[str], rows: pa.Table) -> K
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Tables of which nothing can be refused any more: the index that fits, and keys and times of each."""
+    """Tables of which nothing can be refused any more: an index that fits, keys, times, what time it is."""
 
     index: KeyIndex
     keys: list[list[pa.Array]]
     times: list[Ints]
+    now: float
 
 
 class KnownKeys:
@@ -60,7 +61,8 @@ class KnownKeys:
         for rows in tables:
             index = index_for(index, self._names, rows)
         assert index is not None
-        return Read(index, [index.fitted([rows[name] for name in self._names]) for rows in tables], times)
+        keys = [key_columns(index, rows) for rows in tables]
+        return Read(index, keys, times, self._clock())  # a clock that tells no time is refused here too
 
     def tuples(self, read: Read, firsts: Sequence[int]) -> list[Tuples]:
         """Times, ids of keys, and the rows' numbers from the first of each table on."""
@@ -70,10 +72,10 @@ class KnownKeys:
             made.append(Tuples(time, read.index.encode(keys, len(time)), {ROW: numbers}))
         return made
 
-    def saw(self, index: KeyIndex, some: Sequence[Tuples]) -> Bools | None:
+    def saw(self, read: Read, some: Sequence[Tuples]) -> Bools | None:
         """Tuples were taken; which keys stay if some that had none for long are forgotten now."""
-        self._index = index
-        self._recency.saw(np.concatenate([tuples.key for tuples in some]), len(index), self._clock())
+        self._index = index = read.index
+        self._recency.saw(np.concatenate([tuples.key for tuples in some]), len(index), read.now)
         if not self._recency.due(len(index)):
             return None
         gone = self._recency.gone(np.ones(len(index), np.bool_))

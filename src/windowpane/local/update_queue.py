@@ -120,14 +120,14 @@ class UpdateQueue:
                 raise QueueClosed("the queue is closed, so nothing more can be put. Make a new one to go on.")
             now = self._clock()
             self._forget_idle(now)
-            ids = self._waiting.ids(batch)
-            load = self._load.add(len(ids) * self._queue.cost, now)
-            self._switch(load)
-            if self._crowded(ids):
-                self._change(Policy.FRESHEST)
             try:
+                ids = self._waiting.ids(batch)
+                load = self._load.add(len(ids) * self._queue.cost, now)
+                self._switch(load)
+                if self._crowded(ids):
+                    self._change(Policy.FRESHEST)
                 self._enqueue(batch, ids, now)
-            except Exception:  # keys without an update would count as keys that are fresh
+            except BaseException:  # keys without an update would count as keys that are fresh
                 self._keep_keys(np.arange(len(self._waiting)) < self._queue.keys)
                 raise
             self._puts += len(ids)

@@ -115,18 +115,35 @@ def _cast_keys(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Ch
 def event_times(column: pa.ChunkedArray, name: str) -> Ints:
     """Event times, moments in microseconds; finer ones are refused, as they would become equal."""
     times = usable_time(column, name)
-    if scale_of(plain_type(column.type)) == _FINER:
-        array = flat(column)
-        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        raw = raw_values(plain, np.int64)
-        odd = raw[raw % -_FINER != 0]
-        if len(odd):
-            raise BadQuery(
-                f"column {name!r} holds {odd[0]} ({plain.type}), which is no whole microsecond, so that "
-                "younger rows could not be told from older ones. Cast the column to microseconds, with "
-                "cast(pa.timestamp('us'), safe=False)."
-            )
+    odd = _finer(column)
+    if odd is not None:
+        raise BadQuery(
+            f"column {name!r} holds {odd} ({plain_type(column.type)}), which is no whole microsecond, so "
+            "that younger rows could not be told from older ones. Cast the column to microseconds, with "
+            "cast(pa.timestamp('us'), safe=False)."
+        )
     return times
+
+
+def key_columns(index: KeyIndex, rows: pa.Table) -> list[pa.Array]:
+    """The keys of rows in the types of the index; refused where two could become one."""
+    for name, kind in zip(index.names, index.types, strict=True):
+        odd = _finer(rows[name])
+        if odd is not None:
+            remedy = f"Cast the column before its rows are given ({odd} is no whole microsecond)."
+            raise wrong_type(name, plain_type(rows[name].type), str(kind), remedy)
+    return index.fitted([rows[name] for name in index.names])
+
+
+def _finer(column: pa.ChunkedArray) -> int | None:
+    """The first nanoseconds that are no whole microseconds, by which times are told apart."""
+    if scale_of(plain_type(column.type)) != _FINER:
+        return None
+    array = flat(column)
+    plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    raw = raw_values(plain.drop_null(), np.int64)
+    odd = raw[raw % -_FINER != 0]
+    return int(odd[0]) if len(odd) else None
 
 
 def types_with(known: Mapping[str, pa.DataType], rows: pa.Table, names: Sequence[str]) -> Types:

@@ -25,7 +25,7 @@ from windowpane.local.freshness import Freshness
 from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import bound_of, lengths_of, rows_to_process
 from windowpane.local.update_keys import index_for
-from windowpane.local.update_tables import Given, Types, event_times, need_no_texts, types_with
+from windowpane.local.update_tables import Given, Types, event_times, key_columns, need_no_texts, types_with
 from windowpane.values.aggregates import Aggregate
 from windowpane.values.clocks import clock_of
 from windowpane.values.durations import Duration
@@ -209,7 +209,7 @@ class UpdateWindows:
         places = event_times(rows[self._time], self._time) if self._window.timed else None
         need_no_texts(rows, self._names)
         columns = {name: read_column(rows[name], name) for name in self._names}
-        return Given(len(rows), index.fitted([rows[name] for name in self._keys]), columns, places)
+        return Given(len(rows), key_columns(index, rows), columns, places)
 
     def _operator_for(self, types: Types) -> FreshWindows:
         if self._operator is not None:

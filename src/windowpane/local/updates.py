@@ -176,7 +176,7 @@ class UpdateUnion:
         made = whole.take(pa.array(np.sort(numbers_of(found))))
         self._first = whole.schema.empty_table()
         self._union.sent(found)
-        live = self._known.saw(read.index, some)
+        live = self._known.saw(read, some)
         if live is not None:
             self._union.keep(live)
         return made
@@ -217,7 +217,7 @@ class UpdateJoin:
             self._rows = before
             raise
         made = [kept.take(numbers_of(of)) for kept, of in zip(rows, (found.left, found.right), strict=True)]
-        live = self._known.saw(read.index, some)
+        live = self._known.saw(read, some)
         if live is not None:
             self._join.keep(live)
         self._forget()
@@ -229,11 +229,12 @@ class UpdateJoin:
         return mask(self._on(*sides), len(left)).to_numpy(zero_copy_only=False)
 
     def _forget(self) -> None:
-        """Drop the rows that the join no longer holds, once they are as many as the others."""
-        if all(len(rows) <= 2 * size for rows, size in zip(self._rows, self._join.sizes, strict=True)):
-            return
-        left, right = (np.sort(numbers_of(tuples)) for tuples in self._join.kept)
-        self._rows = (self._rows[0].only(left), self._rows[1].only(right))
+        """Drop the rows of a side that the join no longer holds, once they are as many as its others."""
+        left, right = (
+            rows if len(rows) <= 2 * size else rows.only(np.sort(numbers_of(self._join.kept(side))))
+            for side, (rows, size) in enumerate(zip(self._rows, self._join.sizes, strict=True))
+        )
+        self._rows = (left, right)
 
     def _table(self, left: pa.Table, right: pa.Table) -> pa.Table:
         keys = self._updates.keys

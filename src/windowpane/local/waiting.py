@@ -52,7 +52,7 @@ class Waiting(Protocol):
         """The tuples of these keys, by their numbers where all are kept; they wait no longer."""
 
     def keep_keys(self, live: Bools, *, by_key: bool) -> None:
-        """Forget the keys that are not live, which have no tuple here, and number the others anew."""
+        """Forget the keys that are not live, none of which waits, and number the others anew."""
 
     def keys(self) -> tuple[Hashable, ...]:
         """The keys by id."""
@@ -149,7 +149,7 @@ class WaitingObjects:
         """As `Waiting.keep_keys`."""
         place = np.cumsum(live) - 1
         if by_key:
-            self._items = {int(place[key]): item for key, item in self._items.items()}
+            self._items = {int(place[key]): item for key, item in self._items.items() if live[key]}
         left = [key for key, stays in zip(self._ids, live.tolist(), strict=True) if stays]
         self._ids = {key: number for number, key in enumerate(left)}
 

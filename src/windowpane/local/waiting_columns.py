@@ -34,8 +34,7 @@ def cast_column(field: pa.Field, column: Any) -> Any:
         return column
     try:
         made = column.cast(field.type)
-        # Arrow drops the time of a day, or the day of a time, without a word.
-        same = not _parts_times(column.type, field.type) or made.cast(column.type).equals(column)
+        same = not _loses(column.type, field.type) or made.cast(column.type).equals(column)
     except pa.ArrowException as error:
         remedy = f"Cast the column first, or give another schema ({error})."
         raise wrong_type(field.name, column.type, str(field.type), remedy) from error
@@ -118,6 +117,8 @@ def _exact(kind: pa.DataType, *, is_key: bool) -> frozenset[type]:
         found = frozenset({str, bytes})
     elif types.is_date(kind):
         found = frozenset({dt.date})
+    elif types.is_interval(kind):
+        found = frozenset({pa.MonthDayNano})
     elif getattr(kind, "unit", "") in {"us", "ns"}:
         found = frozenset({_class_of(kind)})
     return found
@@ -138,6 +139,8 @@ def _class_of(kind: pa.DataType) -> type:
     return dt.timedelta if pa.types.is_duration(kind) else dt.time
 
 
-def _parts_times(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether only a part of a moment is wanted: its day, or its time of day."""
+def _loses(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow drops what does not fit without a word: the time of a day, its day, all numbers but 0."""
+    if pa.types.is_boolean(wanted):
+        return not pa.types.is_null(found)
     return bool(pa.types.is_timestamp(found) and (pa.types.is_date(wanted) or pa.types.is_time(wanted)))

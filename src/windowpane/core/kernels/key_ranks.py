@@ -160,8 +160,8 @@ def falls(lead: float, rise: float, bend: float) -> float:
     """When lead + rise * x + bend * x * x first falls below 0, for a lead of 0 or more."""
     after: float = np.inf
     inside = rise * rise - 4.0 * bend * lead
-    if inside >= 0.0:
-        below = np.sqrt(inside) - rise
-        if below > 0.0:
-            after = 2.0 * lead / below
+    if rise < 0.0 and inside >= 0.0:
+        after = 2.0 * lead / (np.sqrt(inside) - rise)
+    elif rise >= 0.0 and bend < 0.0:  # the same root, but no difference of numbers that are almost equal
+        after = (np.sqrt(inside) + rise) / (-2.0 * bend)
     return after

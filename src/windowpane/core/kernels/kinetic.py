@@ -61,7 +61,7 @@ def _game(a: int, b: int, one: Rank, two: Rank, now: float) -> tuple[int, float]
     da, db = one.linear + 2.0 * wa * one.square, two.linear + 2.0 * wb * two.square
     bend = one.square - two.square
     # Equal now: the one that rises faster, so that the next crossing is not at once. Then the smaller key.
-    if vb > va or (vb == va and db > da):
+    if vb > va or (vb == va and (db > da or (db == da and bend < 0.0))):
         return b, now + falls(vb - va, db - da, -bend)
     return a, now + falls(va - vb, da - db, bend)
 

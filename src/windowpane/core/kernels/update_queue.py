@@ -30,6 +30,9 @@ FORGOTTEN, QUEUE_AREA, APPLICATION_AREA = 9, 10, 11
 TOTALS = 12
 LEARN = 0.1
 """How much a new cost counts against what was known."""
+LEAST = 0.01
+"""Keys that cost less than this part of the mean are ranked as if they cost so much: where the clock did not
+move while a tuple was processed its key seems to cost nothing, and such keys alone would make the price."""
 AS_LEARNED: Floats = np.empty(0)
 """In place of costs by key: what was learned of each counts. An array, so that loops compile but once."""
 _INF = np.inf
@@ -103,7 +106,7 @@ def _enter(one: Known, rank: Rank, totals: Floats, policy: int, waiting: bool) -
         rank.silent = one.arrived
         rank.gap = _gap_of(one)
         rank.seen = one.weight
-        rank.price = 1.0 / cost_of(one, totals)
+        rank.price = 1.0 / max(cost_of(one, totals), LEAST * totals[COST])
         return True
     cuts = policy == LINECUTTING or policy == VERY_FRONT  # noqa: PLR1714 - Numba builds no set here
     if cuts and cost_of(one, totals) * totals[WAITING] < _gap_of(one):

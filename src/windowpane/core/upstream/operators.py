@@ -104,11 +104,9 @@ class Join:
         self._newest = np.empty(0, np.int64)
         self._sent = (np.empty(0, np.int64), np.empty(0, np.int64))
 
-    @property
-    def kept(self) -> tuple[Tuples, Tuples]:
-        """The tuples of both sides that may still match."""
-        left, right = (self._living(side.all()) for side in self._kept)
-        return left, right
+    def kept(self, side: int) -> Tuples:
+        """The tuples of a side (0: left, 1: right) that may still match."""
+        return self._living(self._kept[side].all())
 
     @property
     def sizes(self) -> tuple[int, int]:
