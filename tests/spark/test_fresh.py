@@ -303,11 +303,26 @@ def test_the_budget_of_a_micro_batch_is_shared_over_buckets_that_run_one_after_t
 def test_a_queue_that_sheds_loses_nothing_while_there_is_time_for_all():
     clock = Clock()
     fresh = fresh_of("shed", clock, budget=0.450)  # of 900 ms, as of two buckets one after the other
-    object.__setattr__(fresh.spec, "pause", 0.9)
     for i in range(60):  # 50 rows of 1 ms in each second: a load of 0.05
         clock.now = max(clock.now, 1000.0 + i)
         _, notes = fresh.step([payload([(i, f"key {j}", j) for j in range(50)])], clock)
         assert notes.lost == 0
+
+
+@pytest.mark.parametrize(("cost", "price"), [(1e-4, 0.0), (1e-2, 0.0), (1e-4, 0.05), (1e-3, 0.05)])
+def test_a_queue_that_sheds_uses_its_budget_whatever_calls_cost_and_no_row_waits_long(cost, price):
+    clock = Clock()
+    fresh = fresh_of("shed", clock, budget=0.3, cost=cost, price=price)
+    began, chance = clock.now, np.random.default_rng(0)
+    for i in range(20):  # five times what can be done
+        clock.now = max(clock.now, began + i)
+        keys = chance.integers(0, 500, int(5 * 0.3 / cost))
+        before = clock.now
+        _, notes = fresh.step([payload([(i, f"key {key}", i) for key in keys.tolist()])], clock)
+        if i > 3:
+            assert 0.27 <= clock.now - before <= 0.36
+            assert notes.waiting <= 0.3 * 0.3 / cost
+            assert notes.oldest_us <= 2_000_000
 
 
 def test_what_cannot_be_is_an_error():

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from windowpane.core.arrays import ALWAYS, NEVER, Ints
 from windowpane.core.columns import read_time
-from windowpane.core.kernels.update_queue import PAUSE
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks, Reader
 from windowpane.core.snapshot import read_keys
@@ -99,11 +98,7 @@ class Fresh:
         """The queue, with the policy that is wanted now."""
         if self.queue is None:
             policy = Policy.APPEND if self.spec.policy == SWITCH else Policy(self.spec.policy)
-            queue = queue_of(policy, cost=_GUESS, began=now)
-            # Else rows of the first micro-batches would be shed that there is time for until the next ones.
-            totals = queue.views()["totals"]
-            totals[PAUSE] = max(totals[PAUSE], self.spec.pause)
-            return queue
+            return queue_of(policy, cost=_GUESS, began=now)
         return self._adapted(self.queue)
 
     def _adapted(self, queue: AnyQueue) -> AnyQueue:
@@ -165,8 +160,8 @@ class Fresh:
         before, known = len(queue), queue.keys
         rows = np.arange(self.next, self.next + len(at))
         self.next += len(at)
-        shed = queue.enqueue(ids[at], np.full(len(at), now), rows)
-        kept = at if shed is None else at[~np.isin(rows, shed)]  # nobody gets those that were shed
+        shed = self._let_wait(queue, ids[at], now, rows)
+        kept = at[~np.isin(rows, shed)]  # nobody gets those that were shed
         self.newest.rise(ids[kept], tuple(part[kept] for part in order))
         self.touched.note_keys(ids)
         # With a key the queue learns of those before it too, of which only outdated rows came so far.
@@ -180,6 +175,15 @@ class Fresh:
         before = len(queue)
         self.queue = self._adapted(queue)
         notes.lost += before - len(self.queue)
+
+    def _let_wait(self, queue: AnyQueue, ids: Ints, now: float, rows: Ints) -> Ints:
+        """The rows wait, unless they are shed; those that are."""
+        times = np.full(len(ids), now)
+        if isinstance(queue, KeyQueue):
+            queue.enqueue(ids, times, rows)
+        else:
+            queue.enqueue(ids, times, rows, whole=True)
+        return Calls(queue, self.pace, self.spec.budget).shed()
 
     def _placed(self, payloads: list[bytes], limit: int, notes: Notes) -> tuple[pa.Table, Ints, Ints]:
         """The rows that are not too far ahead, their times, and how many rows each stands for."""

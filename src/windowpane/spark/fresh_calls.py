@@ -13,10 +13,11 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from windowpane.core.arrays import Floats
+from windowpane.core.arrays import Floats, Ints
 from windowpane.core.kernels.update_queue import LEARN
 from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.queue import KeyQueue, Taken
+from windowpane.values.freshness import Policy
 
 AnyQueue = KeyQueue | AppendQueue
 Clock = Callable[[], float]
@@ -66,6 +67,13 @@ class Pace:
             if 0.0 < slope < self.each:
                 return (self.seconds - slope * self.rows) / self.calls, slope
         return 0.0, self.each
+
+    def fits(self, budget: float) -> float:
+        """How many rows of an average key there is time for; without end where too few calls tell it."""
+        if self.calls <= 1.0:  # the first may load what the function needs
+            return np.inf
+        price, row = self.line
+        return max((budget - price) / row, 1.0)
 
 
 def mean_cost(queue: AnyQueue) -> float | None:
@@ -132,6 +140,12 @@ class Calls:
             if len(taken):
                 return taken
         return None
+
+    def shed(self) -> Ints:
+        """Where rows are shed: those for which there is no time in this micro-batch, drawn by lot."""
+        if not isinstance(self._queue, AppendQueue) or self._queue.policy is not Policy.SHED:
+            return np.empty(0, np.int64)
+        return self._queue.thin(self._weights(), self._pace.fits(self._budget))
 
     def _weights(self) -> Floats:
         """What each key is expected to cost, as a multiple of the average."""

@@ -272,7 +272,6 @@ def _spec(session: SparkSession, query: LatestQuery, share: float) -> QueueSpec:
         node.ties,
         node.required,
         str(session.conf.get("spark.sql.session.timeZone")),
-        pause=budget,
     )
 
 

@@ -33,7 +33,6 @@ class QueueSpec:
 
     The policy SWITCH keeps every row while the function keeps up, and else the newest of each key. `ties` is
     the column that orders rows of equal time; `required` ones have no nulls; `zone` is the session's.
-    `pause`: about how many seconds pass between two micro-batches, before that is known.
     """
 
     name: str
@@ -46,7 +45,6 @@ class QueueSpec:
     ties: str | None = None
     required: tuple[str, ...] = ()
     zone: str = "UTC"
-    pause: float = 0.0
 
     @property
     def keeps_all(self) -> bool:

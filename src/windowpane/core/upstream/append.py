@@ -50,19 +50,35 @@ class AppendQueue:
         """How many keys were ever seen."""
         return self._count
 
-    def enqueue(self, ids: Ints, times: Floats, rows: Ints | None = None) -> Ints:
-        """Take tuples in arrival order; the rows of those that were shed."""
+    def enqueue(self, ids: Ints, times: Floats, rows: Ints | None = None, *, whole: bool = False) -> Ints:
+        """Take tuples in arrival order; the rows of those that were shed: none where `whole`, for `thin`."""
         if not len(ids):
             return np.empty(0, np.int64)
         rows = np.arange(len(ids)) if rows is None else rows
         self._make_room(int(ids.max()) + 1, len(ids))
-        shed = self.policy is Policy.SHED
+        shed = self.policy is Policy.SHED and not whole
         chances = self._rng.random(len(ids)) if shed else np.zeros(len(ids))
         at = int(self._line.ends[steps.TAIL])
         keys, totals = self._queue.keys, self._queue.totals
         headroom = HEADROOM if shed else np.inf
         steps.join_line(keys, totals, self._line, self._last, ids, times, rows, chances, headroom)
         return rows[~self._line.kept[at : at + len(ids)]]
+
+    def thin(self, weights: Floats, room: float) -> Ints:
+        """Shed at random what is beyond the room, as if it had been shed when it came; these rows.
+
+        `weights` has what a tuple takes of the room, by key id. This is for consumers with a budget for each
+        batch: they need to know no load.
+        """
+        begin, end = self._line.ends
+        kept = self._line.kept[begin:end]
+        drawn = self._rng.permutation(np.flatnonzero(kept))
+        fits = np.cumsum(weights[self._line.ids[begin:end][drawn]]) <= room
+        fits[:1] = True  # there is time for one, however dear it is
+        kept[drawn[~fits]] = False
+        self._queue.totals[shared.WAITING] = np.count_nonzero(fits)
+        shed: Ints = self._line.rows[begin:end][drawn[~fits]]
+        return shed
 
     def take(
         self, now: float, *, limit: int | None = None, budget: float = np.inf, costs: Floats | None = None
