@@ -1,5 +1,6 @@
 """Spark and the in-process runtime give the same answers in the same micro-batch."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,7 +22,30 @@ from tests.spark.harness import (
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
+
+class Rated(wp.UserAggregate):
+    """The largest rate of a value, by a table that is larger than what Spark sends with a stateful query."""
+
+    columns, algebra, type = ("v",), wp.Algebra("distributive"), pa.int64()
+
+    def __init__(self):
+        self.rates = np.arange(1 << 18)[::-1].copy()
+
+    def lift(self, v):
+        return (self.rates[v],)
+
+    def combine(self, a, b):
+        return (np.maximum(a[0], b[0]),)
+
+    def lower(self, partial):
+        return partial[0]
+
+    def identity(self):
+        return (np.iinfo(np.int64).min,)
+
+
 CASES = {
+    "an aggregate with a large table": (wp.sliding("10 s", "5 s"), (Rated(),)),
     "sliding": (wp.sliding("10 s", "3 s"), (wp.count(), wp.sum("v"), wp.mean("x"))),
     "tumbling strings": (wp.tumbling("7 s"), (wp.first("k"), wp.top_k("k", 2), wp.max("ts"))),
     "median": (wp.sliding("20 s", "5 s"), (wp.median("x"), wp.distinct("v"), wp.m4("x"))),

@@ -1,74 +1,46 @@
-"""How the functions behind update queues get to the workers that call them, with models as large as they are.
+"""How programs get to workers, with the models and tables that users' functions hold, as large as they are.
 
 Spark starts no stateful streaming query whose pickled processor has more than a megabyte: it makes a
-broadcast of it, which its process beside the driver cannot read.
+broadcast of it, which its process beside the driver cannot read. That process does not look into bytes.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from pyspark import Broadcast
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 
-from windowpane.spark.queue_spec import QueueSpec
-
 if TYPE_CHECKING:
-    from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
 _MOST = 1 << 19
-"""Bytes of functions that go with the processor."""
+"""Bytes that go with the processor."""
 
 
-@dataclass(frozen=True)
-class _Broadcasted:
-    """A function that a worker loads when it is first called there."""
-
-    function: Broadcast[Any]
-
-    def __call__(self, rows: pd.DataFrame) -> Any:
-        return self.function.value(rows)
-
-
-class _Pickled:
-    """Is loaded as the function itself: Spark's broadcasts take none that was made within another."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def __reduce__(self) -> Any:
-        return pickle.loads, (self._data,)  # noqa: S301 - the driver packed it
-
-
-def carried(session: SparkSession, specs: Sequence[QueueSpec]) -> tuple[QueueSpec, ...]:
-    """The queues, large functions as broadcasts; to be pickled before anything else is given to Spark.
+def carried(session: SparkSession, program: object) -> bytes:
+    """The program as bytes, or a broadcast of them; to be sent before anything else is given to Spark.
 
     Spark sends broadcasts with the next function that it gets, those that a user's function names among them.
     """
-    most = _MOST // len(specs)
-    return tuple(_carried(session, spec, most) for spec in specs)
-
-
-def _carried(session: SparkSession, spec: QueueSpec, most: int) -> QueueSpec:
-    data: bytes = CloudPickleSerializer().dumps(spec.function)  # type: ignore[no-untyped-call]
-    if len(data) <= most:
-        return spec
+    packed = _pickled(program)
+    if len(packed) <= _MOST:
+        return packed
     try:
         context = session.sparkContext
     except PySparkException:  # there is no context over Spark Connect
-        return spec
-    return replace(spec, function=_Broadcasted(context.broadcast(_Pickled(data))))
+        return packed
+    return _pickled(context.broadcast(packed))
 
 
-def left_out(specs: Sequence[QueueSpec]) -> tuple[QueueSpec, ...]:
-    """The queues as tasks have them that send rows: without functions, which would be loaded in each."""
-    return tuple(replace(spec, function=_none) for spec in specs)
+def _pickled(given: object) -> bytes:
+    packed: bytes = CloudPickleSerializer().dumps(given)  # type: ignore[no-untyped-call]
+    return packed
 
 
-def _none(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows
+def loaded(packed: bytes) -> Any:
+    """What was packed."""
+    found = pickle.loads(packed)  # noqa: S301 - the driver packed it
+    return pickle.loads(found.value) if isinstance(found, Broadcast) else found  # noqa: S301 - as above

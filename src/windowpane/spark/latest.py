@@ -28,7 +28,6 @@ from windowpane.plan.nodes import Plan, Stream
 from windowpane.query import RUNTIMES, STANDS_FOR, LatestQuery
 from windowpane.spark.bucket import unsent
 from windowpane.spark.budget import buckets_together, parallel_tasks, share_of
-from windowpane.spark.carried import carried, left_out
 from windowpane.spark.control import by_clock, by_hand
 from windowpane.spark.declared import declared
 from windowpane.spark.envelope import ENVELOPE_DDL, tagged
@@ -229,7 +228,7 @@ def latest_to_spark(
     if not frame.isStreaming:  # all is served, so that nobody falls behind
         specs = tuple(replace(spec, policy=Policy.APPEND) if spec.keeps_all else spec for spec in specs)
     rows = by_place(frame.select(*named(frame, stream.columns)))
-    packed = rows.mapInArrow(LatestPacker(stream, left_out(specs), labels), ENVELOPE_DDL)
+    packed = rows.mapInArrow(LatestPacker(stream, without_functions(specs), labels), ENVELOPE_DDL)
     schemas: dict[str, StructType] = {}
     for spec in specs:
         stale = staleness_schema(spec, KeyIndex(spec.keys, [stream.type(name) for name in spec.keys]))
@@ -241,11 +240,20 @@ def latest_to_spark(
     if control is not None:
         packed = packed.union(by_hand(session, control, labels))
     token = uuid.uuid4().hex
-    program = LatestProgram(stream, carried(session, specs), f"over {len(labels)} buckets by {specs[0].keys}")
+    program = LatestProgram(stream, specs, f"over {len(labels)} buckets by {specs[0].keys}")
     answers = packed.groupBy("bucket").transformWithStateInPandas(
-        processor(program, token), _DDL, "append", "none"
+        processor(session, program, token), _DDL, "append", "none"
     )
     return Outputs(observed(answers, token[:8], _SUMMED, _LARGEST, stalest_column(MOST_STALE)), schemas)
+
+
+def without_functions(specs: Sequence[QueueSpec]) -> tuple[QueueSpec, ...]:
+    """The queues as tasks have them that send rows, which would load the functions in every micro-batch."""
+    return tuple(replace(spec, function=_none) for spec in specs)
+
+
+def _none(rows: Any) -> Any:
+    return rows
 
 
 def _whole(stream: Stream, specs: tuple[QueueSpec, ...]) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
+from windowpane.spark.carried import carried
+
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import SparkSession
 
     from windowpane.spark.stored import Program
 
@@ -20,13 +22,13 @@ _SLOT = StructType().add("lane", IntegerType()).add("slot", IntegerType())
 _BYTES = StructType().add("bytes", BinaryType())
 
 
-def processor(program: Program, token: str) -> StatefulProcessor:
+def processor(session: SparkSession, program: Program, token: str) -> StatefulProcessor:
     """What Spark runs for a program; `token` names the query in the memory of workers.
 
     Spark also sends it to a process beside the driver, which only asks what state there is. A class made
     here is sent whole, and the program as bytes, so that this process need not import all of windowpane.
     """
-    packed: bytes = CloudPickleSerializer().dumps(program)  # type: ignore[no-untyped-call]
+    packed = carried(session, program)
     paged = program.paged
 
     class Processor(StatefulProcessor):

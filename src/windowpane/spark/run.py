@@ -198,7 +198,7 @@ def tagged_frame(plan: Plan, source: Source, wanted: Wanted) -> DataFrame:
     program: Program = WindowProgram(known, work, packer.sharing())
     if wanted.memory is not None and wanted.answers:
         program = SpillProgram(work, budget_of(wanted.memory), packer.sharing())
-    run = processor(program, token)
+    run = processor(session, program, token)
     answers = packed.groupBy("bucket").transformWithStateInPandas(run, wanted.columns, "append", "none")
     place = OVER_ANSWERS * (read is not None) + FOR_ANOTHER * wanted.for_another
     return (observed if wanted.plain is None else observed_texts)(answers, token[:8] + place)

@@ -8,7 +8,6 @@ micro-batches. Where another worker had the bucket in between, only the blocks i
 from __future__ import annotations
 
 import json
-import pickle
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from windowpane.core.lane_blocks import Blocks
+from windowpane.spark.carried import loaded
 from windowpane.spark.received import Received
 from windowpane.spark.worker import settled
 from windowpane.values.errors import BadState
@@ -115,7 +115,7 @@ def handled(
 @lru_cache(_PROGRAMS)
 def _unpacked(packed: bytes) -> Program:
     """The program, made once in every worker."""
-    program: Program = pickle.loads(packed)  # noqa: S301 - the driver packed it
+    program: Program = loaded(packed)
     return program
 
 
