@@ -42,6 +42,7 @@ def clock_of(clock: Callable[[], object] | None) -> Clock:
     """The clock that a user gave; by default the system's."""
     if clock is not None and not callable(clock):
         raise BadQuery(
-            f"clock={clock!r} cannot be called. Give a function that returns seconds, such as time.monotonic."
+            f"clock={clock!r} cannot be called. Give a function that returns seconds, such as "
+            "time.perf_counter."
         )
-    return Clock(clock or time.monotonic)
+    return Clock(clock or time.perf_counter)  # `monotonic` ticks but 64 times a second on some systems
