@@ -19,7 +19,7 @@ from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.served import new_delivered, new_dequeued
 from windowpane.core.upstream.staleness import Staleness
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
-from windowpane.simulate.overload import Arrivals
+from windowpane.simulate.overload import Arrivals, span_of
 from windowpane.values.errors import BadWindow, OutOfMemory
 from windowpane.values.freshness import Policy
 
@@ -52,7 +52,7 @@ def simulate_windows(
     until: float | None = None,
 ) -> WindowOutcome:
     """Serve the newest window of each key by policy."""
-    end = stream.span if until is None else float(until)
+    begin, end = span_of(stream, measured, until)
     places = np.floor(stream.times).astype(np.int64)
     most = _most_at_once(places, window.size + window.slide) if window.timed else window.most_tuples
     # The tuples of a key may leave its first and its last block nearly empty.
@@ -60,7 +60,7 @@ def simulate_windows(
     pages = blocks * 8 * _BLOCK // _PAGE_BYTES + 2
     queue = WindowQueue(window, PagePool(pages, _PAGE_BYTES), 1, policy=policy, cost=cost, block=_BLOCK)
     queue.grow(stream.keys)
-    queue.measure_from(measured)
+    queue.measure_from(begin)
     done, work = new_delivered(len(places)), new_dequeued(most, 1)
     rows = places.reshape(-1, 1)
     processed = overload(queue.machine, work, done, stream.ids, rows, stream.times, float(cost), end)
@@ -96,7 +96,7 @@ def simulate_append_windows(
     """
     if window.timed:
         raise BadWindow("append windows of event time are not simulated. Use windows that count tuples.")
-    end = stream.span if until is None else float(until)
+    begin, end = span_of(stream, measured, until)
     counts = np.bincount(stream.ids, minlength=stream.keys)
     started = -(-counts // window.slide)
     key = np.repeat(np.arange(stream.keys), started)
@@ -118,7 +118,7 @@ def simulate_append_windows(
     return WindowOutcome(
         keys, windows, stream.times[at], finished[at],
         int(opened[finished <= end].sum()), 0,
-        window_staleness(window, stream, (keys, windows, finished[at]), measured, end),
+        window_staleness(window, stream, (keys, windows, finished[at]), begin, end),
     )  # fmt: skip
 
 

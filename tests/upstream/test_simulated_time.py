@@ -1,0 +1,34 @@
+"""The span of a simulation: it has to end, and staleness is averaged over it."""
+
+import math
+
+import pytest
+
+from windowpane.core.upstream.windows import UpdateWindow
+from windowpane.errors import BadQuery
+from windowpane.simulate.overload import Arrivals, simulate
+from windowpane.simulate.overload_windows import simulate_append_windows, simulate_windows
+
+FOUR = Arrivals([0.0, 1.0, 2.0, 3.0], [0, 0, 0, 0], 1)
+PAIRS = UpdateWindow(2, 1)
+RUNS = {
+    "in_place": lambda **span: simulate("in_place", FOUR, 2.0, **span),
+    "append": lambda **span: simulate("append", FOUR, 2.0, **span),
+    "switch": lambda **span: simulate("switch", FOUR, 2.0, **span),
+    "windows": lambda **span: simulate_windows(PAIRS, FOUR, 2.0, **span),
+    "append windows": lambda **span: simulate_append_windows(PAIRS, FOUR, 2.0, **span),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", ["measured", "until"])
+@pytest.mark.parametrize("time", [math.inf, -math.inf, math.nan, "5"])
+def test_a_time_that_never_comes_is_no_end_of_a_simulation(run, name, time):
+    """The loops took tuples from behind the last one until the process died."""
+    with pytest.raises(BadQuery, match=rf"{name}={time!r}: give a finite time, in the unit of the stream's"):
+        run(**{name: time})
+
+
+def test_an_update_that_never_comes_is_none():
+    with pytest.raises(BadQuery, match=r"the last time is infinite\. Leave out updates that never come"):
+        Arrivals([0.0, math.inf], [0, 0], 1)
