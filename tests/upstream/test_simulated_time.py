@@ -32,3 +32,15 @@ def test_a_time_that_never_comes_is_no_end_of_a_simulation(run, name, time):
 def test_an_update_that_never_comes_is_none():
     with pytest.raises(BadQuery, match=r"the last time is infinite\. Leave out updates that never come"):
         Arrivals([0.0, math.inf], [0, 0], 1)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("span", [{"measured": 3.0}, {"measured": 5.0}, {"until": 0.0}])
+def test_nothing_is_stale_in_no_time(run, span):
+    found = run(**span).staleness
+    assert (found.application.tolist(), found.span) == ([0.0], 0.0)
+
+
+def test_append_windows_of_a_stream_without_updates_are_never_stale():
+    found = simulate_append_windows(PAIRS, Arrivals([], [], 2), 1.0)
+    assert found.staleness.application.tolist() == [0.0, 0.0]

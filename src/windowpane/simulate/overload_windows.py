@@ -135,6 +135,10 @@ def window_staleness(
     Queue staleness is not known (NaN).
     """
     keys, windows, times = delivered
+    unknown = np.full(stream.keys, np.nan)
+    span = until - measured
+    if not span > 0.0:
+        return Staleness(unknown, np.zeros(stream.keys), 0.0)
     everyone = np.arange(stream.keys)
     # Before the first delivery the first window of a key counts.
     key = np.concatenate([everyone, keys])
@@ -151,9 +155,7 @@ def window_staleness(
     area = np.zeros(len(key))
     area[known] = 0.5 * ((end - since)[known] ** 2 - (low - since)[known] ** 2)
     area[low >= end] = 0.0
-    span = until - measured
-    application = np.bincount(key, area, stream.keys) / span
-    return Staleness(np.full(stream.keys, np.nan), application, span)
+    return Staleness(unknown, np.bincount(key, area, stream.keys) / span, span)
 
 
 def _windows_of_tuples(window: UpdateWindow, stream: Arrivals, kept: Bools, first: Ints) -> Ints:
