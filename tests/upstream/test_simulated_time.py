@@ -44,3 +44,24 @@ def test_nothing_is_stale_in_no_time(run, span):
 def test_append_windows_of_a_stream_without_updates_are_never_stale():
     found = simulate_append_windows(PAIRS, Arrivals([], [], 2), 1.0)
     assert found.staleness.application.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("run", [simulate_windows, simulate_append_windows])
+@pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, "1", [1.0]])
+def test_what_a_tuple_of_windows_costs_is_a_time(run, cost):
+    with pytest.raises(BadQuery, match=r"cost=.*: give a time of at least 0, the same for every tuple"):
+        run(PAIRS, FOUR, cost)
+
+
+@pytest.mark.parametrize("run", [simulate_windows, simulate_append_windows])
+def test_windows_whose_tuples_cost_nothing_are_given_as_they_come(run):
+    found = run(PAIRS, FOUR, 0)
+    assert found.done.tolist() == [1.0, 2.0, 3.0]
+    assert found.staleness.application.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("times", [[], [0.0]])
+def test_no_windows_are_shed_where_tuples_cost_nothing(times):
+    stream = Arrivals(times, [0] * len(times), 1)
+    found = simulate_append_windows(UpdateWindow(1, 1), stream, 0.0, shed=True)
+    assert found.done.tolist() == times

@@ -8,6 +8,7 @@ every window that it is processed for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from windowpane.core.upstream.served import new_delivered, new_dequeued
 from windowpane.core.upstream.staleness import Staleness
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
 from windowpane.simulate.overload import Arrivals, span_of
-from windowpane.values.errors import BadWindow, OutOfMemory
+from windowpane.values.errors import BadQuery, BadWindow, OutOfMemory
 from windowpane.values.freshness import Policy
 
 _PAGE_BYTES = 4096
@@ -53,6 +54,7 @@ def simulate_windows(
 ) -> WindowOutcome:
     """Serve the newest window of each key by policy."""
     begin, end = span_of(stream, measured, until)
+    _need_cost(cost)
     places = np.floor(stream.times).astype(np.int64)
     most = _most_at_once(places, window.size + window.slide) if window.timed else window.most_tuples
     # The tuples of a key may leave its first and its last block nearly empty.
@@ -71,6 +73,12 @@ def simulate_windows(
         done.keys[:n], done.windows[:n], done.committed[:n], done.times[:n],
         processed, queue.most_held, queue.staleness(end),
     )  # fmt: skip
+
+
+def _need_cost(cost: float) -> None:
+    """By a cost below 0 windows would be given before they came."""
+    if not isinstance(cost, Real) or not 0.0 <= float(cost) < np.inf:
+        raise BadQuery(f"cost={cost!r}: give a time of at least 0, the same for every tuple.")
 
 
 def _most_at_once(places: Ints, length: int) -> int:
@@ -97,13 +105,14 @@ def simulate_append_windows(
     if window.timed:
         raise BadWindow("append windows of event time are not simulated. Use windows that count tuples.")
     begin, end = span_of(stream, measured, until)
+    _need_cost(cost)
     counts = np.bincount(stream.ids, minlength=stream.keys)
     started = -(-counts // window.slide)
     key = np.repeat(np.arange(stream.keys), started)
     first = np.cumsum(started) - started
     number = np.arange(len(key)) - first[key]
     kept: Bools = np.ones(len(key), np.bool_)
-    if shed:
+    if shed and cost > 0.0:
         load = cost * window.size * len(key) / max(stream.span, cost)
         kept = np.random.default_rng([seed, *b"windows"]).random(len(key)) * load < HEADROOM
     opened = _windows_of_tuples(window, stream, kept, first)
