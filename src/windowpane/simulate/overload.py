@@ -47,6 +47,8 @@ class Arrivals:
         times, ids = np.asarray(self.times), np.asarray(self.ids)
         if times.ndim != 1 or times.dtype.kind not in "iuf" or not np.all(np.diff(times, prepend=0) >= 0):
             raise BadQuery("Arrivals: give times as numbers from 0 on, in arrival order.")
+        if len(times) and not times[-1] < np.inf:
+            raise BadQuery("Arrivals: the last time is infinite. Leave out updates that never come.")
         if ids.shape != times.shape or (len(ids) and ids.dtype.kind not in "iu"):
             raise BadQuery(f"Arrivals: give a whole number as the key of each of the {len(times)} updates.")
         odd = ids[(ids < 0) | (ids >= self.keys)]
@@ -174,9 +176,9 @@ def simulate(
     Staleness is averaged from `measured` to `until` (by default the last arrival) over all keys. A queue with
     the policy `switch` is `behind` once the work that waits takes longer than that.
     """
-    end = stream.span if until is None else float(until)
+    begin, end = span_of(stream, measured, until)
     costs = _costs_of(cost, stream.keys)
-    queue, most = _queue_of(stream, costs, measured), np.zeros(1, np.int64)
+    queue, most = _queue_of(stream, costs, begin), np.zeros(1, np.int64)
     following = next_of_key(stream.ids, stream.keys)
     line = (stream.times, stream.ids, following)
     if policy == SWITCH:
@@ -204,6 +206,15 @@ def _need_number(name: str, found: object, *, least: int = 1) -> None:
     """Refuse what is no count."""
     if not isinstance(found, Integral) or found < least:
         raise BadQuery(f"{name}={found!r}: give a whole number from {least} on.")
+
+
+def span_of(stream: Arrivals, measured: float, until: float | None) -> tuple[float, float]:
+    """From when to when staleness is averaged. The loops end at that time, so that it has to come."""
+    end = stream.span if until is None else until
+    for name, found in (("measured", measured), ("until", end)):
+        if not isinstance(found, Real) or not -np.inf < float(found) < np.inf:
+            raise BadQuery(f"{name}={found!r}: give a finite time, in the unit of the stream's times.")
+    return float(measured), float(end)
 
 
 def _shares_of(shares: Sequence[float] | Floats) -> Floats:

@@ -8,6 +8,7 @@ every window that it is processed for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from windowpane.core.upstream.memory import PagePool
 from windowpane.core.upstream.served import new_delivered, new_dequeued
 from windowpane.core.upstream.staleness import Staleness
 from windowpane.core.upstream.windows import UpdateWindow, WindowQueue
-from windowpane.simulate.overload import Arrivals
-from windowpane.values.errors import BadWindow, OutOfMemory
+from windowpane.simulate.overload import Arrivals, span_of
+from windowpane.values.errors import BadQuery, BadWindow, OutOfMemory
 from windowpane.values.freshness import Policy
 
 _PAGE_BYTES = 4096
@@ -52,7 +53,8 @@ def simulate_windows(
     until: float | None = None,
 ) -> WindowOutcome:
     """Serve the newest window of each key by policy."""
-    end = stream.span if until is None else float(until)
+    begin, end = span_of(stream, measured, until)
+    _need_cost(cost)
     places = np.floor(stream.times).astype(np.int64)
     most = _most_at_once(places, window.size + window.slide) if window.timed else window.most_tuples
     # The tuples of a key may leave its first and its last block nearly empty.
@@ -60,7 +62,7 @@ def simulate_windows(
     pages = blocks * 8 * _BLOCK // _PAGE_BYTES + 2
     queue = WindowQueue(window, PagePool(pages, _PAGE_BYTES), 1, policy=policy, cost=cost, block=_BLOCK)
     queue.grow(stream.keys)
-    queue.measure_from(measured)
+    queue.measure_from(begin)
     done, work = new_delivered(len(places)), new_dequeued(most, 1)
     rows = places.reshape(-1, 1)
     processed = overload(queue.machine, work, done, stream.ids, rows, stream.times, float(cost), end)
@@ -71,6 +73,12 @@ def simulate_windows(
         done.keys[:n], done.windows[:n], done.committed[:n], done.times[:n],
         processed, queue.most_held, queue.staleness(end),
     )  # fmt: skip
+
+
+def _need_cost(cost: float) -> None:
+    """By a cost below 0 windows would be given before they came."""
+    if not isinstance(cost, Real) or not 0.0 <= float(cost) < np.inf:
+        raise BadQuery(f"cost={cost!r}: give a time of at least 0, the same for every tuple.")
 
 
 def _most_at_once(places: Ints, length: int) -> int:
@@ -96,14 +104,15 @@ def simulate_append_windows(
     """
     if window.timed:
         raise BadWindow("append windows of event time are not simulated. Use windows that count tuples.")
-    end = stream.span if until is None else float(until)
+    begin, end = span_of(stream, measured, until)
+    _need_cost(cost)
     counts = np.bincount(stream.ids, minlength=stream.keys)
     started = -(-counts // window.slide)
     key = np.repeat(np.arange(stream.keys), started)
     first = np.cumsum(started) - started
     number = np.arange(len(key)) - first[key]
     kept: Bools = np.ones(len(key), np.bool_)
-    if shed:
+    if shed and cost > 0.0:
         load = cost * window.size * len(key) / max(stream.span, cost)
         kept = np.random.default_rng([seed, *b"windows"]).random(len(key)) * load < HEADROOM
     opened = _windows_of_tuples(window, stream, kept, first)
@@ -118,7 +127,7 @@ def simulate_append_windows(
     return WindowOutcome(
         keys, windows, stream.times[at], finished[at],
         int(opened[finished <= end].sum()), 0,
-        window_staleness(window, stream, (keys, windows, finished[at]), measured, end),
+        window_staleness(window, stream, (keys, windows, finished[at]), begin, end),
     )  # fmt: skip
 
 
@@ -135,6 +144,10 @@ def window_staleness(
     Queue staleness is not known (NaN).
     """
     keys, windows, times = delivered
+    unknown = np.full(stream.keys, np.nan)
+    span = until - measured
+    if not span > 0.0:
+        return Staleness(unknown, np.zeros(stream.keys), 0.0)
     everyone = np.arange(stream.keys)
     # Before the first delivery the first window of a key counts.
     key = np.concatenate([everyone, keys])
@@ -151,9 +164,7 @@ def window_staleness(
     area = np.zeros(len(key))
     area[known] = 0.5 * ((end - since)[known] ** 2 - (low - since)[known] ** 2)
     area[low >= end] = 0.0
-    span = until - measured
-    application = np.bincount(key, area, stream.keys) / span
-    return Staleness(np.full(stream.keys, np.nan), application, span)
+    return Staleness(unknown, np.bincount(key, area, stream.keys) / span, span)
 
 
 def _windows_of_tuples(window: UpdateWindow, stream: Arrivals, kept: Bools, first: Ints) -> Ints:
