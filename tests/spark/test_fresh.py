@@ -325,6 +325,18 @@ def test_a_queue_that_sheds_uses_its_budget_whatever_calls_cost_and_no_row_waits
             assert notes.oldest_us <= 2_000_000
 
 
+def test_keys_whose_rows_were_shed_are_forgotten_too():
+    clock = Clock()
+    fresh = fresh_of("shed", clock, budget=0.3, cost=1e-2)
+    for i in range(12):  # keys that nobody has seen, most of which there is no time for
+        clock.now += 2000.0
+        rows = [(i, f"key {i} {j}", j) for j in range(500)]
+        _, notes = fresh.step([payload(rows)], clock, bound=i)
+        assert notes.keys <= 2000
+        assert len(fresh.index) == len(fresh.newest) == notes.keys
+    assert notes.lost > 400
+
+
 def test_what_cannot_be_is_an_error():
     stream = wp.stream(schema=pa.schema(list(TYPES)), time="t")
     with pytest.raises(BadQuery, match="needs a key"):
