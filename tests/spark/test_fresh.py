@@ -186,6 +186,22 @@ def test_calls_with_a_price_of_their_own_become_large(price):
     assert min(served[5:]) >= 0.8 * (800 - 1000 * price)
 
 
+@pytest.mark.parametrize("policy", ["freshest", "in_place", "append", "shed"])
+def test_a_function_that_becomes_slower_keeps_to_the_budget_again_soon(policy):
+    clock, rng, took = Clock(), np.random.default_rng(0), []
+    fresh = fresh_of(policy, clock, budget=0.4)
+    for i in range(40):
+        clock.now = max(clock.now, 1_000.0 + i)
+        before = clock.now
+        fresh.step([payload([(i, f"key {j}", j) for j in rng.integers(0, 500, 3_000)])], clock)
+        took.append(clock.now - before)
+        if i == 14:  # a restart with another function, of which a row takes 20 ms
+            fresh = stored(fresh)
+            fresh.spec = fresh_of(policy, clock, budget=0.4, cost=0.020).spec
+    assert max(took[20:]) <= 1.0
+    assert sum(took[15:]) <= 1.4 * 25 * 0.4
+
+
 @pytest.mark.parametrize("policy", ["freshest", "in_place"])
 def test_a_key_that_costs_a_hundred_times_as_much_is_found_by_calls_that_take_long(policy):
     clock = Clock()
