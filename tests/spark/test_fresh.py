@@ -186,6 +186,22 @@ def test_calls_with_a_price_of_their_own_become_large(price):
     assert min(served[5:]) >= 0.8 * (800 - 1000 * price)
 
 
+@pytest.mark.parametrize("policy", ["freshest", "in_place", "append", "shed"])
+def test_a_function_that_becomes_slower_keeps_to_the_budget_again_soon(policy):
+    clock, rng, took = Clock(), np.random.default_rng(0), []
+    fresh = fresh_of(policy, clock, budget=0.4)
+    for i in range(40):
+        clock.now = max(clock.now, 1_000.0 + i)
+        before = clock.now
+        fresh.step([payload([(i, f"key {j}", j) for j in rng.integers(0, 500, 3_000)])], clock)
+        took.append(clock.now - before)
+        if i == 14:  # a restart with another function, of which a row takes 20 ms
+            fresh = stored(fresh)
+            fresh.spec = fresh_of(policy, clock, budget=0.4, cost=0.020).spec
+    assert max(took[20:]) <= 1.0
+    assert sum(took[15:]) <= 1.4 * 25 * 0.4
+
+
 @pytest.mark.parametrize("policy", ["freshest", "in_place"])
 def test_a_key_that_costs_a_hundred_times_as_much_is_found_by_calls_that_take_long(policy):
     clock = Clock()
@@ -323,6 +339,18 @@ def test_a_queue_that_sheds_uses_its_budget_whatever_calls_cost_and_no_row_waits
             assert 0.27 <= clock.now - before <= 0.36
             assert notes.waiting <= 0.3 * 0.3 / cost
             assert notes.oldest_us <= 2_000_000
+
+
+def test_keys_whose_rows_were_shed_are_forgotten_too():
+    clock = Clock()
+    fresh = fresh_of("shed", clock, budget=0.3, cost=1e-2)
+    for i in range(12):  # keys that nobody has seen, most of which there is no time for
+        clock.now += 2000.0
+        rows = [(i, f"key {i} {j}", j) for j in range(500)]
+        _, notes = fresh.step([payload(rows)], clock, bound=i)
+        assert notes.keys <= 2000
+        assert len(fresh.index) == len(fresh.newest) == notes.keys
+    assert notes.lost > 400
 
 
 def test_what_cannot_be_is_an_error():

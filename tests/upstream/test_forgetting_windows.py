@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from windowpane.core.kernels.update_queue import WAITING
 from windowpane.core.upstream.recency import Recency
 
 QUOTES = wp.Updates("symbol", "t")
@@ -50,6 +51,27 @@ def test_windows_over_ever_new_keys_do_not_grow(commit, timed):
     # A key that comes once starts a window that never ends, to which EAGER has committed.
     assert freshness.gets == (40 * 500 if commit == "lazy" else 0)
     assert freshness.puts == 40 * 2_000
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_keys_that_wait_behind_a_window_that_never_ends_do_not_grow_either(timed):
+    clock = Clock()
+    span = ("30 us", "10 us") if timed else (3, 1)
+    fresh = QUOTES.window(*span, commit="eager", clock=clock, forget=100.0, memory=1 << 21).agg(wp.count())
+    for minute in range(40):
+        keys = np.arange(500) + 500 * minute
+        for row in range(2):  # EAGER has begun the first window when the second starts, and no more comes
+            fresh.put(pa.table({"t": np.full(500, 100 * minute + 10 * row), "symbol": keys}))
+            fresh.get()
+        fresh.done()
+        clock.now += 40.0
+        freshness = fresh.staleness()
+        assert len(freshness.keys) <= 4_000
+        assert freshness.waiting <= 4_000
+        assert fresh._operator.queue.usage.used <= 4_000 * 2
+    assert len(freshness.keys) + freshness.forgotten[0] == 40 * 500
+    assert fresh._operator.queue.machine.waiting.totals[WAITING] == freshness.waiting
+    assert freshness.gets == 0
 
 
 def test_what_waits_or_is_being_processed_is_not_forgotten():

@@ -43,6 +43,7 @@ class Pace:
     squares: float = 0.0
     products: float = 0.0
     most: float = 0.0
+    late: int = 0
 
     def add(self, rows: float, seconds: float) -> None:
         """A call for so many rows took so long."""
@@ -52,6 +53,17 @@ class Pace:
         sums = (keep * old + more for old, more in zip(astuple(self), new, strict=False))
         self.calls, self.rows, self.seconds, self.squares, self.products = sums
         self.most = max(_KEEP * self.most, rows)
+
+    def surprise(self, rows: float, seconds: float) -> None:
+        """Where one call after the other takes far longer than expected, so would those before.
+
+        Once may be the doing of a dear key. Time and again it is a function that is slower than it was, and
+        calls would be too large for it until those before no longer count.
+        """
+        price, row = self.line
+        self.late = self.late + 1 if seconds > _FAR * (price + row * rows) else 0
+        if self.late > 1:
+            self.seconds, self.products = _FAR * self.seconds, _FAR * self.products
 
     @property
     def each(self) -> float:
@@ -156,11 +168,15 @@ class Calls:
         """The call took so long: its keys share that as they were expected to."""
         weights = self._weights()[taken.ids]
         rows = float(weights.sum())
+        if self._pace.calls > 1.0:
+            self._pace.surprise(rows, seconds)
         price, row = self._pace.line if self._pace.calls else (0.0, seconds / rows)
         # The price of a call says nothing of the few keys that it happened to be for.
         some = self._pace.calls > 1.0
         tells = len(taken) >= _ENOUGH or (some and _PARTS * (seconds - price) >= self._budget)
-        self._pace.add(rows, min(seconds, _FAR * (price + row * rows)))
+        # Where this is not the first to take far longer, those before were made longer already.
+        most = 1.0 if self._pace.late > 1 else _FAR
+        self._pace.add(rows, min(seconds, most * (price + row * rows)))
         # Rows are those of an average key; of keys that are known to be cheap the call had more than that.
         self._pace.most = max(self._pace.most, float(len(taken)))
         ratio = (max(seconds - price, _TINY) if tells else seconds) / (row * rows)

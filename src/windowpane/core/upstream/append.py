@@ -103,15 +103,20 @@ class AppendQueue:
     def idle(self, since: float) -> Bools:
         """By key id: whether nothing of the key waits or is being processed, or came since a time.
 
-        A key whose last tuple was shed is not idle: it is stale until another one is served.
+        A key whose last tuple was shed would be stale for ever: it is idle too, else keys that come but once
+        would be known for ever. Where one was taken before that, whoever has it must say so until then.
         """
-        keys = self._queue.keys[: self._count]
-        covered = (self._last[: self._count] < 0) & (keys["pending"] == np.inf)
+        keys, (head, tail) = self._queue.keys[: self._count], self._line.ends
+        waits = np.zeros(self._count, np.bool_)
+        waits[self._line.ids[head:tail][self._line.kept[head:tail]]] = True
+        shed = keys["first"] < np.inf
+        covered = ~waits & (shed | (keys["pending"] == np.inf))
         return np.asarray(covered & (keys["arrived"] < since))
 
     def keep(self, live: Bools, now: float) -> None:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order."""
         forget(self._queue.keys, self._queue.totals, ~live, now)
+        steps.close_ranks(self._line, self._last)  # nothing stays in the line of keys whose tuples were shed
         arrays = self.arrays()
         by_key = {name: arrays[name][live] for name in (*(self._queue.keys.dtype.names or ()), "last")}
         ids = (np.cumsum(live) - 1)[arrays["line ids"]]

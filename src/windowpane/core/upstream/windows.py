@@ -17,7 +17,7 @@ from windowpane.core.kernels import update_window_runs as runs
 from windowpane.core.kernels import update_windows as steps
 from windowpane.core.kernels.kinetic import build
 from windowpane.core.kernels.paging import USED
-from windowpane.core.kernels.update_queue import LEARN, MEASURED, NOW, learn_many
+from windowpane.core.kernels.update_queue import LEARN, MEASURED, NOW, WAITING, learn_many
 from windowpane.core.kernels.zones import SIZE, WIDTH
 from windowpane.core.upstream.memory import PagePool, Usage
 from windowpane.core.upstream.memory_buffers import WindowBuffers
@@ -226,10 +226,11 @@ class WindowQueue:
         return np.where(waits, held - b[:, steps.START_SKIP], 0), np.where(begun, b[:, steps.LEFT], 0)
 
     def idle(self) -> Bools:
-        """By key id: whether the key neither waits nor has tuples that the operator could work on now."""
-        waits = self._machine.waiting.keys.first[: self._count] < np.inf
-        ready = self._machine.buffers[: self._count, steps.PHASE] == steps.READY
-        return np.asarray(~(waits | ready))
+        """By key id: whether the operator could work on nothing of the key before a tuple of it comes."""
+        phase = self._machine.buffers[: self._count, steps.PHASE]
+        # A key that waits has its turn once it is done, so not while its committed window lacks tuples.
+        waits = (self._machine.waiting.keys.first[: self._count] < np.inf) & (phase == steps.DONE)
+        return np.asarray(~(waits | (phase == steps.READY)))
 
     def keep(self, live: Bools, now: float) -> None:
         """Forget the keys that are not live, which must be idle, and number the others anew, in order.
@@ -240,11 +241,11 @@ class WindowQueue:
         """
         m, ids, gone = self._machine, np.flatnonzero(live), np.flatnonzero(~live)
         forget(m.waiting.keys, m.waiting.totals, ~live, now)
+        m.waiting.totals[WAITING] -= np.count_nonzero(m.waiting.keys.first[gone] < np.inf)
         if self.window.timed:
             last = int(m.buffers[gone, steps.INSIDE].max(initial=steps.NONE))
-            self._forgotten = max(
-                self._forgotten, steps.NONE if last == steps.NONE else last // self.window.slide
-            )
+            newest = steps.NONE if last == steps.NONE else last // self.window.slide
+            self._forgotten = max(self._forgotten, newest)
         size = max(2 * len(ids), _SMALLEST)
         self._buffers.keep(ids, size)
         place = np.where(live, np.cumsum(live) - 1, steps.NOBODY)
