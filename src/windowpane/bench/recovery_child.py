@@ -92,9 +92,10 @@ class Child:
         known, kills = self.lost(), 0
         while self.lost() == known and self._process.poll() is None:
             worker = self._busiest_worker()
-            if worker is not None:
-                _kill(worker)
-                kills += 1
+            if worker is None:
+                continue  # a task takes a few hundredths of a second, so that looking is all there is time for
+            _kill(worker)
+            kills += 1
             self._wait_a_little(lambda: self.lost() > known)
         return kills
 
