@@ -93,7 +93,7 @@ class Child:
         while self.lost() == known and self._process.poll() is None:
             worker = self._busiest_worker()
             if worker is None:
-                continue  # a task takes a few hundredths of a second, so that looking is all there is time for
+                continue  # tasks take a few hundredths of a second: no time to do anything but look
             _kill(worker)
             kills += 1
             self._wait_a_little(lambda: self.lost() > known)
