@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -48,9 +49,10 @@ def signature_of(thing: object) -> str:
 
 
 def members_of(thing: type) -> list[str]:
-    """One line for each public method or property that the class defines."""
+    """One line for each public method or property of the class, or of its bases that have no section."""
     lines = []
-    for name in sorted(vars(thing)):
+    own = (thing, *takewhile(_unnamed, thing.__mro__[1:]))
+    for name in sorted({name for part in own for name in vars(part)}):
         member = inspect.getattr_static(thing, name)
         kind = (property, classmethod, staticmethod, FunctionType)
         if name.startswith("_") or not isinstance(member, kind):
@@ -59,6 +61,11 @@ def members_of(thing: type) -> list[str]:
         call = "" if isinstance(member, property) else signature_of(getattr(thing, name))
         lines.append(f"- `{name}{call}`: {about}")
     return lines
+
+
+def _unnamed(base: type) -> bool:
+    """Whether a class is ours, and no public name."""
+    return base.__module__.startswith("windowpane.") and base.__name__ not in names()
 
 
 def entry(name: str, module: ModuleType = windowpane) -> str:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Floats
-from windowpane.core.upstream.staleness import mean_of
+from windowpane.core.upstream.staleness import Averages
 from windowpane.local.object_keys import told_apart
 from windowpane.local.update_arguments import at_least_one
 from windowpane.values.errors import BadQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class Freshness(Averages):
     """How stale the results are, in seconds, averaged over the time since the queue was made.
 
     Attributes:
@@ -38,16 +38,6 @@ class Freshness:
     lost: int
     waiting: int
     forgotten: tuple[int, float, float] = (0, 0.0, 0.0)
-
-    @property
-    def average_queue(self) -> float:
-        """Queue staleness averaged over the keys."""
-        return mean_of(self.queue, self.forgotten[0], self.forgotten[1])
-
-    @property
-    def average_application(self) -> float:
-        """Application staleness averaged over the keys: what the policies are there to lower."""
-        return mean_of(self.application, self.forgotten[0], self.forgotten[2])
 
     def __str__(self) -> str:
         """What happened, in a line."""

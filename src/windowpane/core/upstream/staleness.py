@@ -14,30 +14,40 @@ from windowpane.core.arrays import Bools, Floats
 from windowpane.core.kernels.update_queue import APPLICATION_AREA, FORGOTTEN, MEASURED, QUEUE_AREA, Keys
 
 
-@dataclass(frozen=True, slots=True)
-class Staleness:
-    """Average staleness over a span of time, by key id; in the unit of the times.
+class Averages:
+    """Averages over keys, for what has the staleness of each.
 
-    `forgotten` is of keys that have no id any more: how many, and the sums of their averages.
+    `forgotten` is of keys that are not known any more: how many, and the sums of their averages.
     """
+
+    __slots__ = ()
+
+    queue: Floats
+    application: Floats
+    forgotten: tuple[int, float, float]
+
+    @property
+    def average_queue(self) -> float:
+        """Queue staleness averaged over the keys."""
+        return _mean_of(self.queue, self.forgotten[0], self.forgotten[1])
+
+    @property
+    def average_application(self) -> float:
+        """Application staleness averaged over the keys: what the policies are there to lower."""
+        return _mean_of(self.application, self.forgotten[0], self.forgotten[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness(Averages):
+    """Average staleness over a span of time, by key id; in the unit of the times."""
 
     queue: Floats
     application: Floats
     span: float
     forgotten: tuple[int, float, float] = (0, 0.0, 0.0)
 
-    @property
-    def average_queue(self) -> float:
-        """Queue staleness averaged over the keys."""
-        return mean_of(self.queue, self.forgotten[0], self.forgotten[1])
 
-    @property
-    def average_application(self) -> float:
-        """Application staleness averaged over the keys."""
-        return mean_of(self.application, self.forgotten[0], self.forgotten[2])
-
-
-def mean_of(by_key: Floats, others: int, total: float) -> float:
+def _mean_of(by_key: Floats, others: int, total: float) -> float:
     """The mean over keys and over some others, of which the sum is known."""
     count = len(by_key) + others
     return (float(by_key.sum()) + total) / count if count else 0.0
