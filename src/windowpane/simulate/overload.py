@@ -24,10 +24,12 @@ from windowpane.core.upstream.staleness import Staleness, staleness_of
 from windowpane.values.errors import BadQuery
 from windowpane.values.freshness import SWITCH, Policy, policy_of
 
-Pattern = Literal["random", "even", "regular", "together", "mixed", "bursts"]
+Pattern = Literal["random", "even", "regular", "together", "mixed", "bursts", "batches"]
 _PATTERNS = get_args(Pattern)
 BURST = 8.0
 """Updates in a burst, on average."""
+BATCH = 100
+"""Updates that come at one time, where all come in batches."""
 _CLOCKED = 0.3
 """Of mixed updates, the part of the keys that have a clock."""
 VERY_FRONT = "linecutting, very front"
@@ -86,7 +88,7 @@ def arrivals(
     Patterns: `random` (a Poisson process), `even` (exactly one per unit, of a random key), `regular` (each
     key at a fixed interval of its own), `together` (the same, all keys in step), `mixed` (three keys in ten,
     by lot, are regular, the others random), `bursts` (about eight updates of a key close together, then a
-    long silence).
+    long silence), `batches` (as random, but a hundred updates wait for each other and come at one time).
     """
     share = _shares_of(shares)
     _need_number("updates", updates, least=0)
@@ -95,10 +97,13 @@ def arrivals(
     if pattern == "mixed":
         return _mixed(shares, updates, seed)
     rng = np.random.default_rng([seed, *b"overload"])
-    if pattern in {"random", "even"}:
+    if pattern in {"random", "even", "batches"}:
         ids = np.minimum(np.searchsorted(np.cumsum(share), rng.random(updates), side="right"), len(share) - 1)
         gaps = np.ones(updates) if pattern == "even" else rng.exponential(1.0, updates)
-        return Arrivals(np.cumsum(gaps), ids.astype(np.int64), len(share))
+        times = np.cumsum(gaps)
+        if pattern == "batches":
+            times = times[np.minimum(np.arange(updates) // BATCH * BATCH + BATCH - 1, updates - 1)]
+        return Arrivals(times, ids.astype(np.int64), len(share))
     if pattern == "bursts":
         counts = rng.poisson(updates * share / BURST)
         starts = rng.random(counts.sum()) * updates

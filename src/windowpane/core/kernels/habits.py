@@ -19,10 +19,12 @@ EDGES: Floats = np.array([*4.0 ** np.arange(-5.0, 0.0), 0.5, 1.0, 2.0, 4.0, np.i
 """Where each piece of a silence ends."""
 COUNT, TOTAL, HAZARD, LEFT, ALL = 0, 1, 2, 3, 4
 """The rows of a table of habits: by piece, gaps counted, their sum, what follows; numbers of all pieces."""
-SEEN, KIND, MEAN, PRICE, SERVES, AGAIN = 0, 1, 2, 3, 4, 5
+SEEN, KIND, MEAN, PRICE, SERVES, AGAIN, BATCHED, LIKE, COMMON = 0, 1, 2, 3, 4, 5, 6, 7, 8
 """The cells of that last row: how many gaps were counted; which kind they are; what services saved of late,
 on average; the price of a service that keys are ranked by, 0 where they are ranked without one; how many
-services there were, and from how many on the price may change."""
+services there were, and from how many on all keys may be looked at again; how many of the gaps were from one
+batch of updates at one time to the next; the mean gap of all keys is as good as how many gaps of one key, and
+what it is."""
 BURSTS, RANDOM, TIMED = 0.0, 1.0, 2.0
 """Kinds: more uneven than gaps at random (or not known yet), about as uneven, or more even."""
 FORGET = 1.0 / 256.0
@@ -34,6 +36,8 @@ _UNLIKE = 0.12
 _EVEN, _UNEVEN = 1.6, 2.2
 """Updates are timed where the mean square of gaps is below the first of these times the square of their mean,
 in bursts from the second on: by a clock it is 1, at random 2, and between where some keys have a clock."""
+_SURE, _SURE_IN_BURSTS = 4.0, 1_024.0
+"""The largest hazards. Few gaps must not decide alone, but a key in a burst can wait until it is over."""
 _AT_RANDOM: Floats = -np.diff([1.0, *np.exp(-EDGES)])
 """How many of the gaps between updates at random lie in each piece."""
 
@@ -74,6 +78,7 @@ def notice(habits: Floats, gap: float) -> None:
         if habits[ALL, SEEN] >= _MOST:
             habits[: TOTAL + 1] = np.maximum(0.5 * habits[: TOTAL + 1], _LEAST)
             habits[ALL, SEEN] *= 0.5
+            habits[ALL, BATCHED] *= 0.5
 
 
 @kernel
@@ -81,10 +86,13 @@ def _conclude(habits: Floats) -> None:
     """Hazard and expected rest of a silence in each piece, from the gaps counted."""
     mean = habits[TOTAL].sum() / habits[COUNT].sum()
     unlike = 0.5 * np.abs(habits[COUNT] / habits[COUNT].sum() - _AT_RANDOM).sum()
-    spread = (habits[TOTAL] ** 2 / habits[COUNT]).sum() / habits[TOTAL].sum() / mean
+    spread = spread_of(habits)
+    # A key that is in each batch with some chance has gaps more even than at random, but follows no clock.
+    even = 1.0 + (_EVEN - 1.0) * (1.0 - habits[ALL, BATCHED] / habits[ALL, SEEN])
     habits[ALL, KIND] = RANDOM
-    if unlike >= _UNLIKE and not _EVEN <= spread < _UNEVEN:
-        habits[ALL, KIND] = TIMED if spread < _EVEN else BURSTS
+    if unlike >= _UNLIKE and not even <= spread < _UNEVEN:
+        habits[ALL, KIND] = TIMED if spread < even else BURSTS
+    most = _SURE_IN_BURSTS if habits[ALL, KIND] == BURSTS else _SURE
     longer, time = 0.0, 0.0
     for piece in range(PIECES - 1, -1, -1):
         begin = EDGES[piece - 1] if piece > 0 else 0.0
@@ -94,5 +102,12 @@ def _conclude(habits: Floats) -> None:
         longer += habits[COUNT, piece]
         time += habits[TOTAL, piece]
         habits[LEFT, piece] = (time / longer - begin) / mean
-        # Few gaps must not decide alone, and a key in a burst must be served now and then.
-        habits[HAZARD, piece] = min(max(mean * habits[COUNT, piece] / spent, 0.125), 4.0)
+        habits[HAZARD, piece] = min(max(mean * habits[COUNT, piece] / spent, 0.125), most)
+
+
+@kernel
+def spread_of(habits: Floats) -> float:
+    """The mean square of gaps, relative to the squared mean, as far as the histogram tells."""
+    mean = habits[TOTAL].sum() / habits[COUNT].sum()
+    spread: float = (habits[TOTAL] ** 2 / habits[COUNT]).sum() / habits[TOTAL].sum() / mean
+    return spread

@@ -11,7 +11,8 @@ import numpy as np
 
 from windowpane.core.arrays import Floats, Ints
 from windowpane.core.jit import kernel
-from windowpane.core.kernels.habits import FORGET, notice
+from windowpane.core.kernels.common_gap import gap_of, learn_common
+from windowpane.core.kernels.habits import ALL, BATCHED, FORGET, notice
 from windowpane.core.kernels.key_ranks import Rank, Ranks
 from windowpane.core.kernels.kinetic import Tournament, best, learn_price, place, remove
 from windowpane.core.kernels.staleness import area
@@ -23,7 +24,8 @@ DUE = 5
 """The longest wait first, from when each key is due, which is in its rank beforehand: to compare with."""
 # The numbers that belong to the queue as a whole, in one array.
 ORDER, WAITING, COST, BEGAN, MEASURED, NOW = 0, 1, 2, 3, 4, 5
-# How much work comes for each unit of time, when the last of it came, and how long such pauses are.
+# How much work comes for each unit of time, when the last of it came, and how long such pauses are (in a
+# queue of the newest tuples: how long the last one was).
 LOAD, CAME, PAUSE = 6, 7, 8
 # Keys that were forgotten: how many, and their staleness of both kinds, integrated over time.
 FORGOTTEN, QUEUE_AREA, APPLICATION_AREA = 9, 10, 11
@@ -85,6 +87,11 @@ def _arrive(
     one: Known, rank: Rank, habits: Floats, totals: Floats, policy: int, now: float, row: int
 ) -> bool:
     waiting = one.first < _INF
+    if now > totals[CAME]:
+        totals[PAUSE] = now - totals[CAME]
+        totals[CAME] = now
+    elif now - one.arrived == totals[PAUSE] and one.weight > 1.0:
+        habits[ALL, BATCHED] += 1.0
     _learn_gap(one, habits, totals[BEGAN], now)
     one.row = row
     one.arrived = now
@@ -94,18 +101,18 @@ def _arrive(
     if not waiting:
         one.first = now
         totals[WAITING] += 1.0
-    return _enter(one, rank, totals, policy, waiting)
+    return _enter(one, rank, habits, totals, policy, waiting)
 
 
 @kernel
-def _enter(one: Known, rank: Rank, totals: Floats, policy: int, waiting: bool) -> bool:
+def _enter(one: Known, rank: Rank, habits: Floats, totals: Floats, policy: int, waiting: bool) -> bool:
     """Rank a key whose newest tuple came last of all. True where its rank is new or another."""
     totals[ORDER] += 1.0
     rank.since = one.first
     if policy == FRESHEST:
         rank.silent = one.arrived
-        rank.gap = _gap_of(one)
-        rank.seen = one.weight
+        gap, rank.seen = gap_of(one.gaps, one.weight, habits)
+        rank.gap = max(gap, _TINY)
         rank.price = 1.0 / max(cost_of(one, totals), LEAST * totals[COST])
         return True
     cuts = policy == LINECUTTING or policy == VERY_FRONT  # noqa: PLR1714 - Numba builds no set here
@@ -129,8 +136,9 @@ def _enter(one: Known, rank: Rank, totals: Floats, policy: int, waiting: bool) -
 @kernel
 def enter_all(queue: Queue, policy: int, order: Ints) -> None:
     """Rank keys that wait already, in this order."""
+    keys, ranks, habits, totals = queue.keys, queue.ranks, queue.habits, queue.totals
     for i in range(len(order)):
-        _enter(queue.keys[order[i]], queue.ranks[order[i]], queue.totals, policy, waiting=False)
+        _enter(keys[order[i]], ranks[order[i]], habits, totals, policy, waiting=False)
 
 
 @kernel
@@ -183,6 +191,8 @@ def serve(queue: Queue, now: float) -> int:
         leave(queue.keys[key], queue.totals, queue.keys[key].first, _INF, now)
         remove(queue.tree, queue.ranks, key, now)
         learn_price(queue.tree, queue.ranks, queue.habits, key, now)
+        if queue.ranks[key].gap > 0.0:
+            queue.tree.looked[0] += learn_common(queue.keys, queue.habits, now)
     return key
 
 
