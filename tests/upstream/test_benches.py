@@ -43,8 +43,8 @@ def test_the_grid_has_every_distribution_and_load():
     assert sum(not cell.skewed for cell in grid) == 2 * 7
     assert all(cell.shares.sum() == pytest.approx(1) for cell in grid)
     others = list(staleness.not_at_random(LOADS))
-    assert len(others) == 4 * 3 * 7
-    assert {cell.pattern for cell in others} == {"regular", "together", "mixed", "bursts"}
+    assert len(others) == 5 * 3 * 7
+    assert {cell.pattern for cell in others} == {"regular", "together", "mixed", "bursts", "batches"}
     unlike = list(staleness.unlike_costs(LOADS))
     assert len(unlike) == 2 * 3 * 7
     assert {round(cell.costs.max() / cell.costs.min(), 9) for cell in unlike} == {staleness.DEAR}
@@ -59,13 +59,13 @@ def test_the_work_of_a_cell_is_that_of_its_load(dear):
 
 EVEN, SKEWED = Cell("u", zipf(4, 0), 2.0), Cell("z", zipf(4, 0.6), 2.0, 0.6)
 HEAVY, STEEP = Cell("z", zipf(4, 1), 20.0, 1.0), Cell("z", zipf(4, 1.5), 2.0, 1.5)
-CLOCK, BURSTS, STEPS, MIXED = (
-    Cell("c", zipf(4, 0.6), 2.0, 0.6, way) for way in ("regular", "bursts", "together", "mixed")
+CLOCK, BURSTS, STEPS, MIXED, BATCHES = (
+    Cell("c", zipf(4, 0.6), 2.0, 0.6, way) for way in ("regular", "bursts", "together", "mixed", "batches")
 )
 COSTS = Cell("d", zipf(4, 0.6), 2.0, 0.6, dear=10.0)
 OTHERS = [staleness.Found(CLOCK, (0.1, 0.7)), staleness.Found(CLOCK, (0.1, 1.06))]
 OTHERS += [staleness.Found(COSTS, (0.1, 0.2)), staleness.Found(COSTS, (0.1, 1.06))]
-OTHERS += [staleness.Found(MIXED, (0.1, 0.9))]
+OTHERS += [staleness.Found(MIXED, (0.1, 0.9)), staleness.Found(BATCHES, (0.1, 0.99))]
 OTHERS += [staleness.Found(BURSTS, (0.1, 1.2)), staleness.Found(STEPS, (0.1, 1.0))]
 
 
@@ -77,7 +77,8 @@ def test_claims_look_at_the_worst_cell_at_the_mean_of_the_skewed_ones_and_at_clo
     assert verdicts[2:4] == [(0.87, True), (0.94, False)]  # queue staleness: all, milder cells
     assert verdicts[4] == (0.7, True)  # application staleness of all
     assert verdicts[5:7] == [(1.06, False), (0.88, False)]  # by a clock: worst, mean
-    assert verdicts[7:] == [(1.06, False), (0.63, True)]  # of two costs
+    assert verdicts[7:11] == [(1.2, False), (1.2, False), (0.99, True), (0.99, True)]  # in bursts, in batches
+    assert verdicts[11:] == [(1.06, False), (0.63, True)]  # of two costs
     (bursts,) = staleness.missed(found)
     assert "1.20 at c, load 2" in bursts
 
