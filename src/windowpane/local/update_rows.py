@@ -1,4 +1,4 @@
-"""The rows that a join keeps, by their numbers in order of arrival."""
+"""The rows that a join keeps, or that wait in a queue on Spark, by their numbers in order of arrival."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Rows of one side in few pieces, so that finding some costs what they are; `came` counts all ever."""
+    """Rows of one side in few pieces, so that finding some costs what they are; `came` counts all ever.
+
+    `side` is what they are called where new ones do not fit.
+    """
 
     side: str
     came: int = 0
@@ -38,14 +41,15 @@ class KeptRows:
     def __len__(self) -> int:
         return sum(map(len, self.pieces))
 
-    def with_rows(self, rows: pa.Table, keys: Sequence[str]) -> KeptRows:
-        """These and new rows, which must fit."""
+    def with_rows(self, rows: pa.Table, keys: Sequence[str], numbers: Ints | None = None) -> KeptRows:
+        """These and new rows, which must fit; their numbers go on from `came`, or are given and rise."""
         like = rows.schema.empty_table() if self.like is None else self.like
         names = [f"what was {self.side} before", f"what is {self.side} now"]
         new = stacked([like, rows], names, keys).combine_chunks()
-        piece = _Piece(np.arange(self.came, self.came + len(new)), new)
-        pieces = with_piece(self.pieces, piece, _joined)
-        return KeptRows(self.side, self.came + len(new), new.schema.empty_table(), pieces)
+        found = np.arange(self.came, self.came + len(new)) if numbers is None else numbers
+        pieces = with_piece(self.pieces, _Piece(found, new), _joined)
+        came = int(found[-1]) + 1 if len(found) else self.came
+        return KeptRows(self.side, came, new.schema.empty_table(), pieces)
 
     def take(self, numbers: Ints) -> pa.Table:
         """The rows with these numbers."""

@@ -161,11 +161,6 @@ class KeyQueue:
         by_key = {name: column[: self._count] for name, column in self._by_key()}
         return by_key | {"habits": self._queue.habits, "totals": self._queue.totals}
 
-    def renumber(self, before: Ints, after: Ints) -> None:
-        """Call the rows that wait by other numbers; `before` has their numbers in rising order."""
-        ids = self.waiting()
-        self._queue.keys.row[ids] = after[np.searchsorted(before, self._queue.keys.row[ids])]
-
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> KeyQueue:
         """The queue that `arrays` was called on, with the same policy."""
