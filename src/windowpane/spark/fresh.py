@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import ALWAYS, NEVER, Ints
+from windowpane.core.arrays import ALWAYS, NEVER, Ints, Values
 from windowpane.core.columns import read_time
 from windowpane.core.keys import KeyIndex
 from windowpane.core.lane_blocks import Blocks
@@ -271,13 +271,19 @@ class Fresh:
             given = contents_before(label, header, blocks, self.index)
         self.index, self.rows = given.index, given.rows
         self.pace = Pace(*header.get("pace", ()))
-        none = np.empty(0, np.int64)
-        parts = {name: given.known.get(name, none) for name in self.newest.parts()}
-        self.newest.restore(int(header["floor"]), parts)
+        ids = np.arange(len(self.index)) if given.ids is None else given.ids
+        self.newest.take_over(int(header["floor"]), len(self.index), ids, given.known)
         if header["policy"] is not None:
-            kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
-            count = header.get("count")
-            known = {name: array[:count] for name, array in given.known.items()}
-            small = {name: np.array(values) for name, values in header["small"].items()}
-            self.queue = kind.restore(header["policy"], known | given.line | small)
-            self._drop_gone(self.queue)
+            count = int(header.get("count", len(given.known["row"])))
+            ids = ids[: np.searchsorted(ids, count)]
+            arrays = {name: array[: len(ids)] for name, array in given.known.items()} | given.line
+            arrays |= {name: np.array(values) for name, values in header["small"].items()}
+            self._take_over(Policy(header["policy"]), count, ids, arrays)
+
+    def _take_over(self, policy: Policy, count: int, ids: Ints, arrays: Mapping[str, Values]) -> None:
+        """The queue goes on from what is stored of these of so many keys, and of all together."""
+        if self.queue is None:
+            self.queue = (AppendQueue if policy.keeps_all else KeyQueue).restore(policy, arrays)
+        else:
+            self.queue.take_over(count, ids, arrays)
+        self._drop_gone(self.queue)

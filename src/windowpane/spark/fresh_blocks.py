@@ -43,7 +43,7 @@ class Contents:
     """All that a queue keeps: its keys, arrays by their ids, the rows that wait, and the line if it has one.
 
     The arrays may end before the last key. `waits` has the number of the row of each key that waits, -1 of
-    the others; it is empty where there is a line.
+    the others; it is empty where there is a line. Where only some keys were read `ids` has these.
     """
 
     index: KeyIndex
@@ -51,6 +51,7 @@ class Contents:
     rows: KeptRows = field(default_factory=lambda: KeptRows("what waits"))
     waits: Ints = field(default_factory=lambda: _NOBODY)
     line: dict[str, Values] = field(default_factory=dict)
+    ids: Ints | None = None
 
     @property
     def first(self) -> int:
@@ -132,25 +133,24 @@ def read_contents(
     """What was put, and the keys of each entry that was read.
 
     `before` is what was at the store `since`, of which only what came later is read; nothing where that is 0.
+    Where entries of then are gone, what is known of keys is read whole.
     """
+    if since < header["journal"]["complete"]:
+        since = 0
     places = _places(header["journal"], since)
     came, keys = before.rows.came, int(header["keys"])
     read = _reader(label, header, blocks, places, before)
     for number, (name, content) in enumerate(read.blocks("keys"), len(before.index) // BLOCK):
         before.index.read(number, name, content)
-    known = {name: _room(before.known.get(name), keys, kind) for name, kind in header["columns"].items()}
-    newest, entries = np.full(keys, since), dict[int, Ints]()
-    for (place, at), (table, _) in zip(places.items(), read.tables("known"), strict=True):
-        ids = codec.plain(table, _ID)
-        if place == _entry(at):
-            entries[at] = ids
-        newer = newest[ids] < at
-        for name, array in known.items():
-            array[ids[newer]] = codec.plain(table, name)[newer]
-        newest[ids[newer]] = at
+    tables = [table for table, _ in read.tables("known")]
+    found = {place: codec.plain(table, _ID) for place, table in zip(places, tables, strict=True)}
+    entries = {at: found[_entry(at)] for at in header["journal"]["entries"] if _entry(at) in found}
+    order = sorted(range(len(tables)), key=list(places.values()).__getitem__)
+    ids, known = _last_of_each([tables[i] for i in order], header["columns"], keys)
     rows = _with_rows(before.rows, [content for part in _ROWS for _, content in read.blocks(part)])
     line = _line(before.line, read, header["first"], came) if header["line"] else {}
-    return Contents(before.index, known, replace(rows, came=int(header["came"])), line=line), entries
+    rows = replace(rows, came=int(header["came"]))
+    return Contents(before.index, known, rows, line=line, ids=ids), entries
 
 
 def _places(journal: Mapping[str, Any], since: int) -> dict[str, int]:
@@ -180,12 +180,20 @@ def _reader(
     return Reader(label, blocks, {"parts": parts, "digests": digests})
 
 
-def _room(before: Values | None, keys: int, kind: str) -> Values:
-    """An array for so many keys that begins with what is known."""
-    room = np.zeros(keys, kind)
-    if before is not None:
-        room[: len(before)] = before
-    return room
+def _last_of_each(
+    tables: Sequence[codec.Table], columns: Mapping[str, str], keys: int
+) -> tuple[Ints, dict[str, Values]]:
+    """The keys in some tables, and of each what the last table says."""
+    ids = [codec.plain(table, _ID) for table in tables]
+    place = np.full(keys, -1)
+    for some, begin in zip(ids, np.cumsum([0, *map(len, ids)]), strict=False):
+        place[some] = np.arange(begin, begin + len(some))
+    found = np.flatnonzero(place >= 0)
+    known = {
+        name: np.concatenate([np.empty(0, kind), *(codec.plain(table, name) for table in tables)])
+        for name, kind in columns.items()
+    }
+    return found, {name: array[place[found]] for name, array in known.items()}
 
 
 def _with_rows(before: KeptRows, blocks: Sequence[bytes]) -> KeptRows:

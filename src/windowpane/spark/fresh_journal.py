@@ -18,9 +18,10 @@ import numpy as np
 from windowpane.core.arrays import Ints
 
 CHUNK = 8192
-"""Keys in a chunk, and in an entry that is made of several, at most."""
-_LIKE = 2
-"""The last entry becomes part of the new one unless it has so many times as many keys."""
+"""Keys in a chunk."""
+_RUN, _MOST, _LIKE = 8, 2, 2
+"""So many entries become one, of so many chunks at most, if none has so many times as many keys as the last.
+"""
 _TOKENS = 64
 """Stores of which it is known whether a state is that of then."""
 
@@ -50,10 +51,11 @@ class Journal:
         self.tokens[self.now] = uuid4().hex
         self.tokens.pop(self.now - _TOKENS, None)
         chunks = -(-keys // CHUNK)
+        if anew:
+            self.forget()
         if anew or 2 * len(changed) > keys:
             self.written, self.entries, self.hand, self.due = [self.now] * chunks, {}, 0, 0
             self.complete = self.now
-            self.forget()
             return list(range(chunks))
         if not len(changed):
             return []
@@ -71,24 +73,29 @@ class Journal:
         return sorted(set(turned))
 
     def _add(self, changed: Ints) -> None:
-        """An entry, with those before it that are no larger: entries stay few."""
+        """An entry. Where there are several of like size they become one, so that they stay few."""
         ids = changed
-        for at in sorted(self.entries, reverse=True):
-            last = self.entries[at]
-            if len(last) >= _LIKE * len(ids) or len(last) + len(ids) > CHUNK:
-                break
-            ids = np.union1d(ids, self.entries.pop(at))
+        while len(run := self._like(len(ids))) >= _RUN - 1:
+            ids = np.unique(np.concatenate([ids, *(self.entries.pop(at) for at in run)]))
         self.entries[self.now] = ids
+
+    def _like(self, size: int) -> list[int]:
+        """The last entries up to one that is much larger; none where one of all would be too large."""
+        run = []
+        for at in sorted(self.entries, reverse=True):
+            if len(self.entries[at]) >= _LIKE * size:
+                break
+            run.append(at)
+        return run if sum(len(self.entries[at]) for at in run) + size <= _MOST * CHUNK else []
 
     def forget(self) -> None:
         """No earlier state leads to this one."""
         self.tokens = {at: token for at, token in self.tokens.items() if at == self.now}
 
     def leads_to(self, header: Mapping[str, Any]) -> bool:
-        """Whether a stored state went on from this one, so that its entries tell all that changed since."""
+        """Whether a stored state went on from this one, with the same keys in the same places."""
         token = self.tokens.get(self.now)
-        known = [token] == [told for at, told in header["tokens"] if at == self.now]
-        return token is not None and known and self.now >= header["complete"]
+        return token is not None and [self.now, token] in header["tokens"]
 
     def to_json(self) -> dict[str, Any]:
         """What is stored; the ids of an entry are in its block."""
@@ -99,7 +106,7 @@ class Journal:
             "complete": self.complete,
             "hand": self.hand,
             "due": self.due,
-            "tokens": list(self.tokens.items()),
+            "tokens": [[at, token] for at, token in self.tokens.items()],
         }
 
     @classmethod

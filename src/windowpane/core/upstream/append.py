@@ -173,17 +173,22 @@ class AppendQueue:
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> AppendQueue:
         """The queue that `arrays` was called on, with the same policy."""
         made = cls(policy, seed=int(arrays["totals"][shared.ORDER]))
-        made._make_room(max(len(arrays["row"]), 1), len(arrays["line ids"]))
-        made._count = len(arrays["row"])
-        for name in made._queue.keys.dtype.names or ():
-            made._queue.keys[name][: made._count] = arrays[name]
-        made._queue.totals[:] = arrays["totals"]
-        waiting = len(arrays["line ids"])
-        for name in LINE:
-            getattr(made._line, name)[:waiting] = arrays[f"line {name}"]
-        made._line.ends[:] = 0, waiting
-        steps.close_ranks(made._line, made._last)  # which tells the next and the last tuple of each key
+        made.take_over(len(arrays["row"]), slice(None), arrays)
         return made
+
+    def take_over(self, count: int, ids: Ints | slice, arrays: Mapping[str, Values]) -> None:
+        """Go on from what another queue knows of these of `count` keys, and of all; with its line."""
+        waiting = len(arrays["line ids"])
+        self._line.ends[:], self._last[:] = 0, -1
+        self._make_room(max(count, 1), waiting)
+        self._count = count
+        for name in self._queue.keys.dtype.names or ():
+            self._queue.keys[name][:count][ids] = arrays[name]
+        self._queue.totals[:] = arrays["totals"]
+        for name in LINE:
+            getattr(self._line, name)[:waiting] = arrays[f"line {name}"]
+        self._line.ends[:] = 0, waiting
+        steps.close_ranks(self._line, self._last)  # which tells the next and the last tuple of each key
 
     def _make_room(self, keys: int, tuples: int) -> None:
         self._count = max(self._count, keys)
