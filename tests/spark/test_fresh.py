@@ -109,6 +109,26 @@ def test_a_restart_may_have_nulls_in_a_column_that_had_none_and_the_other_way_ro
     assert newest == dict(zip("abcdefgh", [2] * 3 + [1] * 5, strict=True))
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_lists_and_structs_that_wait_may_have_nulls_within_them_after_a_restart(policy):
+    def rows(at, nullable):
+        kinds = [
+            pa.list_(pa.field("item", pa.int64(), nullable=nullable)),
+            pa.struct([pa.field("a", pa.int64(), nullable=nullable)]),
+        ]
+        columns = [pa.array([at]), pa.array([f"key {at}"]), *map(pa.array, ([[at]], [{"a": at}]), kinds)]
+        return write_batch(pa.record_batch(columns, names=["t", "k", "many", "one"]))
+
+    clock = Clock()
+    spec = QueueSpec("q", ("k",), "t", policy, 1e-6, lambda frame: frame[["k", "t"]].assign(v=1), ANSWER)
+    fresh, given = Fresh(spec, TYPES, ticks=clock), []
+    for at, nullable in enumerate([False, True, False, True]):
+        given += fresh.step([rows(at, nullable)], clock)[0]["q"]
+        fresh = reopened(fresh)
+    given += fresh.step([], clock, drain=True)[0]["q"]
+    assert sum(table.num_rows for table in given) == 4
+
+
 def test_the_function_stops_when_the_budget_is_spent_and_the_rest_is_overwritten():
     clock = Clock()
     fresh = fresh_of("freshest", clock, budget=0.050)

@@ -172,7 +172,7 @@ class Fresh:
         if len(shed):
             self.kept.rearranged()
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
-        self.rows = self.rows.with_rows(table.take(pa.array(at)), ())
+        self.rows = self.rows.with_rows(table.take(pa.array(at)))
         self._drop_gone(queue)
         before = len(queue)
         self.queue = self._adapted(queue)

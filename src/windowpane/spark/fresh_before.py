@@ -38,5 +38,5 @@ def contents_before(
     rows = found.rows
     if held:
         table = pa.concat_tables(held, promote_options="default")
-        rows = rows.with_rows(table.drop_columns([NUMBER]), (), table[NUMBER].to_numpy())
+        rows = rows.with_rows(table.drop_columns([NUMBER]), table[NUMBER].to_numpy())
     return replace(found, rows=replace(rows, came=int(header["next"])))

@@ -48,7 +48,7 @@ class Contents:
 
     index: KeyIndex
     known: dict[str, Values] = field(default_factory=dict)
-    rows: KeptRows = field(default_factory=lambda: KeptRows("what waits"))
+    rows: KeptRows = field(default_factory=KeptRows)
     waits: Ints = field(default_factory=lambda: _NOBODY)
     line: dict[str, Values] = field(default_factory=dict)
     ids: Ints | None = None
@@ -168,15 +168,14 @@ def _reader(
 ) -> Reader:
     """Reads these places, and of keys and lines what is not known before."""
     keys, came, digests = len(before.index), before.rows.came, header["digests"]
-    line = range(max(header["first"], came) // PIECE, -(-header["came"] // PIECE))
-    wanted = {"known": places, "rows": places, "line": line, "line rows": line}
-    wanted["keys"] = range(keys // BLOCK, -(-header["keys"] // BLOCK)) if keys < header["keys"] else ()
-    parts: dict[str, list[str]] = {}
-    for part, some in wanted.items():
-        names = (f"{label}/{part}/{place}" for place in some)
-        parts[f"{label}/{part}"] = [
-            name for name in names if name in digests
-        ]  # rows are not where none waits
+    pieces = range(max(header["first"], came) // PIECE, -(-header["came"] // PIECE))
+    more = range(keys // BLOCK, -(-header["keys"] // BLOCK)) if keys < header["keys"] else ()
+    wanted = {"keys": more, "known": places, "rows": places, "line": pieces, "line rows": pieces}
+    parts = {
+        f"{label}/{part}": [f"{label}/{part}/{place}" for place in some] for part, some in wanted.items()
+    }
+    for part in ("rows", "line", "line rows"):  # which are not where none waits
+        parts[f"{label}/{part}"] = [name for name in parts[f"{label}/{part}"] if name in digests]
     return Reader(label, blocks, {"parts": parts, "digests": digests})
 
 
@@ -204,7 +203,7 @@ def _with_rows(before: KeptRows, blocks: Sequence[bytes]) -> KeptRows:
     rows = pa.concat_tables(tables, promote_options="default")
     numbers, at = np.unique(rows[NUMBER].to_numpy(), return_index=True)
     new = numbers >= before.came
-    return before.with_rows(rows.drop_columns([NUMBER]).take(pa.array(at[new])), (), numbers[new])
+    return before.with_rows(rows.drop_columns([NUMBER]).take(pa.array(at[new])), numbers[new])
 
 
 def _line(before: Mapping[str, Values], read: Reader, first: int, came: int) -> dict[str, Values]:
