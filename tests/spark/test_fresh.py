@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windowpane as wp
-from windowpane.core.lane_blocks import Blocks
+from tests.spark.block_store import BlockStore, reopened
 from windowpane.errors import BadQuery, WrongType
 from windowpane.spark.bucket import Received
 from windowpane.spark.budget import share_of
@@ -46,15 +46,6 @@ def payload(rows):
     return write_batch(pa.record_batch(arrays, names=[name for name, _ in TYPES]))
 
 
-def stored(fresh):
-    """The same queue, written to blocks and read back."""
-    blocks = Blocks()
-    header = fresh.store(0, blocks)
-    other = Fresh(fresh.spec, fresh.types, ticks=fresh.ticks)
-    other.restore(0, header, dict(blocks))
-    return other
-
-
 batches = st.lists(
     st.lists(st.tuples(st.integers(0, 50), st.sampled_from("abcdef"), st.integers()), max_size=30),
     min_size=1,
@@ -86,7 +77,7 @@ def test_every_update_is_served_overwritten_outdated_or_waiting_and_results_neve
                     assert row["t"] >= delivered.get(row["k"], row["t"])
                 delivered[row["k"]] = row["t"]
         if i == restart:
-            fresh = stored(fresh)
+            fresh = reopened(fresh)
     assert waiting == 0
     if policy not in ("append", "switch"):
         newest = {}
@@ -107,16 +98,35 @@ def test_a_restart_may_have_nulls_in_a_column_that_had_none_and_the_other_way_ro
         columns = [[at] * len(keys), list(keys), [at] * len(keys)]
         return write_batch(pa.record_batch(columns, schema=pa.schema(kinds)))
 
-    monkeypatch.setattr("windowpane.spark.fresh_store.PIECE", 2)
-    clock = Clock()
+    monkeypatch.setattr("windowpane.spark.fresh_blocks.PIECE", 2)
+    clock, store = Clock(), BlockStore()
     fresh = fresh_of(policy, clock, budget=1e-6)
     given = fresh.step([rows(1, "abcdefgh", first)], clock)[0]["q"]
-    fresh = stored(fresh)
-    fresh.store(0, Blocks())  # from now on what waits is kept in bytes of that schema
+    fresh = store.reopened(fresh)
     given += fresh.step([rows(2, "abc", not first)], clock)[0]["q"]
-    given += stored(fresh).step([], clock, drain=True)[0]["q"]
+    given += store.reopened(fresh).step([], clock, drain=True)[0]["q"]
     newest = {row["k"]: row["v"] for table in given for row in table.to_pylist()}
     assert newest == dict(zip("abcdefgh", [2] * 3 + [1] * 5, strict=True))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_lists_and_structs_that_wait_may_have_nulls_within_them_after_a_restart(policy):
+    def rows(at, nullable):
+        kinds = [
+            pa.list_(pa.field("item", pa.int64(), nullable=nullable)),
+            pa.struct([pa.field("a", pa.int64(), nullable=nullable)]),
+        ]
+        columns = [pa.array([at]), pa.array([f"key {at}"]), *map(pa.array, ([[at]], [{"a": at}]), kinds)]
+        return write_batch(pa.record_batch(columns, names=["t", "k", "many", "one"]))
+
+    clock = Clock()
+    spec = QueueSpec("q", ("k",), "t", policy, 1e-6, lambda frame: frame[["k", "t"]].assign(v=1), ANSWER)
+    fresh, given = Fresh(spec, TYPES, ticks=clock), []
+    for at, nullable in enumerate([False, True, False, True]):
+        given += fresh.step([rows(at, nullable)], clock)[0]["q"]
+        fresh = reopened(fresh)
+    given += fresh.step([], clock, drain=True)[0]["q"]
+    assert sum(table.num_rows for table in given) == 4
 
 
 def test_the_function_stops_when_the_budget_is_spent_and_the_rest_is_overwritten():
@@ -182,7 +192,7 @@ def test_calls_with_a_price_of_their_own_become_large(price):
         _, notes = fresh.step([payload([(i, f"key {j}", j) for j in range(2_000)])], clock)
         served.append(notes.served)
         assert clock.now - before <= 1.5 * 0.8
-        fresh = stored(fresh) if i == 10 else fresh  # what is known of calls is in the state
+        fresh = reopened(fresh) if i == 10 else fresh  # what is known of calls is in the state
     assert min(served[5:]) >= 0.8 * (800 - 1000 * price)
 
 
@@ -196,7 +206,7 @@ def test_a_function_that_becomes_slower_keeps_to_the_budget_again_soon(policy):
         fresh.step([payload([(i, f"key {j}", j) for j in rng.integers(0, 500, 3_000)])], clock)
         took.append(clock.now - before)
         if i == 14:  # a restart with another function, of which a row takes 20 ms
-            fresh = stored(fresh)
+            fresh = reopened(fresh)
             fresh.spec = fresh_of(policy, clock, budget=0.4, cost=0.020).spec
     assert max(took[20:]) <= 1.0
     assert sum(took[15:]) <= 1.4 * 25 * 0.4

@@ -1,11 +1,9 @@
 """Update queues in a session that has another time zone after a restart."""
 
-import json
-
 import pyarrow as pa
 import pytest
 
-from windowpane.core.lane_blocks import Blocks
+from tests.spark.block_store import BlockStore
 from windowpane.spark import fresh
 from windowpane.spark.envelope import write_batch
 from windowpane.spark.fresh import Fresh
@@ -37,11 +35,9 @@ def queue_in(zone, given):
 
 
 def reopened(queue, zone, given):
-    blocks = Blocks()
-    header = json.loads(json.dumps(queue.store(0, blocks)))
-    other = queue_in(zone, given)
-    other.restore(0, header, dict(blocks))
-    return other
+    store = BlockStore()
+    store.take(queue)
+    return store.give(queue_in(zone, given))
 
 
 @pytest.mark.parametrize("before", [False, True])

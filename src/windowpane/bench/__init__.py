@@ -26,6 +26,11 @@ BENCHES = (
     ),
     Bench("latest", "an overloaded function on Spark, behind an update queue and without", _of("latest")),
     Bench(
+        "latest-state",
+        "what update queues on Spark write and read in a micro-batch, as more keys are known or rows wait",
+        _of("latest_state"),
+    ),
+    Bench(
         "recovery",
         "runs on Spark that are killed again and again, against the truth; --kills for how often",
         _of("recovery"),

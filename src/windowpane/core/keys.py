@@ -202,13 +202,19 @@ class KeyIndex:
         """The index that `blocks` was called on, with the same ids."""
         index = cls(names, types)
         for place, name in enumerate(sorted(blocks)):
-            batch = _read(name, blocks[name])
-            if name != f"keys-{place:06d}" or batch.schema != index._schema():
-                raise BadState(f"block {name!r} does not belong here: it holds {batch.schema.to_string()!r}.")
-            ids = index.encode(batch.columns)
-            if not np.array_equal(ids, np.arange(place * BLOCK, place * BLOCK + len(ids))):
-                raise BadState(f"block {name!r} repeats a key or is not full. Restore an older checkpoint.")
+            if name != f"keys-{place:06d}":
+                raise BadState(f"block {name!r} does not belong here: it is number {place} of the keys.")
+            index.read(place, name, blocks[name])
         return index
+
+    def read(self, place: int, name: str, block: bytes) -> None:
+        """Take in the keys of a block: the first that has keys that are not known, or one before it."""
+        batch = _read(name, block)
+        if batch.schema != self._schema():
+            raise BadState(f"block {name!r} does not belong here: it holds {batch.schema.to_string()!r}.")
+        ids = self.encode(batch.columns)
+        if not np.array_equal(ids, np.arange(place * BLOCK, place * BLOCK + len(ids))):
+            raise BadState(f"block {name!r} repeats a key or is not full. Restore an older checkpoint.")
 
     def _schema(self) -> pa.Schema:
         return pa.schema(list(zip(_labels(len(self.types)), self.types, strict=True)))

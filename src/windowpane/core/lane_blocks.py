@@ -56,6 +56,10 @@ class Blocks(Mapping[str, bytes]):
         self._writers[name] = write
         self.digests[name] = digest
 
+    def keep(self, name: str, digest: str) -> None:
+        """Put a block that is stored, of which only the digest is known here."""
+        self.digests[name] = digest
+
     def include(self, prefix: str, others: Blocks) -> None:
         """Put all blocks of another, under names with a prefix."""
         for name, digest in others.digests.items():

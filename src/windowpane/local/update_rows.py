@@ -1,4 +1,4 @@
-"""The rows that a join keeps, by their numbers in order of arrival."""
+"""The rows that a join keeps, or that wait in a queue on Spark, by their numbers in order of arrival."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Rows of one side in few pieces, so that finding some costs what they are; `came` counts all ever."""
+    """Rows in few pieces, so that finding some costs what they are; `came` counts all ever."""
 
-    side: str
     came: int = 0
     like: pa.Table | None = None
     """No rows, with the columns that all have."""
@@ -38,14 +37,14 @@ class KeptRows:
     def __len__(self) -> int:
         return sum(map(len, self.pieces))
 
-    def with_rows(self, rows: pa.Table, keys: Sequence[str]) -> KeptRows:
-        """These and new rows, which must fit."""
+    def with_rows(self, rows: pa.Table, numbers: Ints | None = None) -> KeptRows:
+        """These and new rows, whose columns fit; their numbers go on from `came`, or are given and rise."""
         like = rows.schema.empty_table() if self.like is None else self.like
-        names = [f"what was {self.side} before", f"what is {self.side} now"]
-        new = stacked([like, rows], names, keys).combine_chunks()
-        piece = _Piece(np.arange(self.came, self.came + len(new)), new)
-        pieces = with_piece(self.pieces, piece, _joined)
-        return KeptRows(self.side, self.came + len(new), new.schema.empty_table(), pieces)
+        new = pa.concat_tables([like, rows], promote_options="default").combine_chunks()
+        found = np.arange(self.came, self.came + len(new)) if numbers is None else numbers
+        pieces = with_piece(self.pieces, _Piece(found, new), _joined)
+        came = int(found[-1]) + 1 if len(found) else self.came
+        return KeptRows(came, new.schema.empty_table(), pieces)
 
     def take(self, numbers: Ints) -> pa.Table:
         """The rows with these numbers."""
@@ -64,6 +63,12 @@ class KeptRows:
         """The rows with these numbers, which rise, as one piece."""
         piece = _Piece(numbers, self.take(numbers).combine_chunks())
         return replace(self, pieces=(piece,) if len(piece) else ())
+
+
+def with_side(kept: KeptRows, rows: pa.Table, side: str, keys: Sequence[str]) -> KeptRows:
+    """What is kept of a side of a join, and new rows, which must fit."""
+    like = rows.schema.empty_table() if kept.like is None else kept.like
+    return kept.with_rows(stacked([like, rows], [f"what was {side} before", f"what is {side} now"], keys))
 
 
 def _joined(a: _Piece, b: _Piece) -> _Piece:

@@ -18,7 +18,7 @@ from windowpane.core.upstream.operators import Join, Union, check_grouping
 from windowpane.local.rows import Rows, need_columns, need_table
 from windowpane.local.update_arguments import names_of, need_callable, need_options
 from windowpane.local.update_keys import Clock, KnownKeys, numbers_of
-from windowpane.local.update_rows import KeptRows
+from windowpane.local.update_rows import KeptRows, with_side
 from windowpane.local.update_tables import (
     joined_names,
     mask,
@@ -200,7 +200,7 @@ class UpdateJoin:
         self._updates, self._on = updates, on
         self._known = KnownKeys(updates.keys, updates.time, forget, clock)
         self._join = Join(within, None if on is None else self._matches)
-        self._rows = (KeptRows("left"), KeptRows("right"))
+        self._rows = (KeptRows(), KeptRows())
 
     def push(self, left: Rows, right: Rows) -> pa.Table:
         """Take rows of both sides; the newest match of each key that has a new one."""
@@ -208,7 +208,8 @@ class UpdateJoin:
         need_own_names(joined_names(keys, *new))
         need_like_times(self._updates.time, *new)
         read, before = self._known.read(new), self._rows
-        rows = [kept.with_rows(now, keys) for kept, now in zip(before, new, strict=True)]
+        sides = zip(before, new, ("left", "right"), strict=True)
+        rows = [with_side(kept, now, side, keys) for kept, now, side in sides]
         some = self._known.tuples(read, [kept.came for kept in before])
         self._rows = (rows[0], rows[1])
         try:

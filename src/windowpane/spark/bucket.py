@@ -98,6 +98,10 @@ class Bucket:
         self.progress = Progress(self.stream)
         self.beginning = Beginning(self.progress)
 
+    def leads_to(self, header: Mapping[str, Any]) -> bool:  # noqa: ARG002 - others can
+        """A bucket cannot itself go on from what another stored."""
+        return False
+
     def attach(self, pages: Any) -> None:
         """All state is held."""
 

@@ -14,21 +14,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windowpane.core.arrays import ALWAYS, NEVER, Ints
+from windowpane.core.arrays import ALWAYS, NEVER, Ints, Values
 from windowpane.core.columns import read_time
 from windowpane.core.keys import KeyIndex
-from windowpane.core.lane_blocks import Blocks, Reader
-from windowpane.core.snapshot import read_keys
+from windowpane.core.lane_blocks import Blocks
 from windowpane.core.upstream.append import AppendQueue, queue_of
 from windowpane.core.upstream.change import changed, wanted
 from windowpane.core.upstream.operators import last_of_key
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.core.upstream.recency import Looks
-from windowpane.query import NUMBER, STANDS_FOR
+from windowpane.query import STANDS_FOR
 from windowpane.spark.envelope import read_batches
+from windowpane.spark.fresh_before import contents_before
+from windowpane.spark.fresh_blocks import IN_LINE, Contents
 from windowpane.spark.fresh_calls import AnyQueue, Calls, Clock, Pace, last_told, mean_cost, rising
 from windowpane.spark.fresh_frames import frame_of, table_of
-from windowpane.spark.fresh_store import PIECE, Pieces, Touched, joined, read_rows
+from windowpane.spark.fresh_store import Store
 from windowpane.spark.newest import Newest
 from windowpane.spark.queue_spec import Notes, QueueSpec, staleness_table, stalest_keys
 from windowpane.spark.zones import UTC, in_zone
@@ -38,27 +39,28 @@ _GUESS, _SHORTEST = 0.001, 1e-9
 """Seconds that a row takes before anything is known of it, and that a call takes at least."""
 _FORGET = 3600.0
 """Seconds after which an idle key may be forgotten."""
+_SPARE = 1024
+"""Rows that nobody waits for are kept while they are no more than those that wait, and so many."""
+_OF_ALL = ("totals", "habits")
+"""What a queue knows of all keys together."""
 
 
 @dataclass
 class Fresh:
-    """One queue in one bucket; `columns` are those that blocks by key are stored with."""
+    """One queue in one bucket; `rows` has all that wait, and some that no longer do."""
 
     spec: QueueSpec
     types: tuple[tuple[str, pa.DataType], ...]
     queue: AnyQueue | None = None
-    held: pa.Table | None = None
-    numbers: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    next: int = 0
     pace: Pace = field(default_factory=Pace)
-    touched: Touched = field(default_factory=Touched)
+    kept: Store = field(default_factory=Store)
     looks: Looks = field(default_factory=lambda: Looks(_FORGET, -np.inf))
     ticks: Clock = perf_counter
-    columns: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         kinds = dict(self.types)
         self.index = KeyIndex(self.spec.keys, [kinds[name] for name in self.spec.keys])
+        self.rows = Contents(self.index).rows
         self.newest = Newest(ties=self.spec.ties is not None)
 
     def step(
@@ -127,20 +129,22 @@ class Fresh:
             queue.keep(~idle, now)
             self.index.compact(live)
             self.newest.keep(live)
-            self.touched.all = True
+            self.kept.anew()
 
     def _changed(self, queue: AnyQueue, policy: Policy) -> AnyQueue:
         """The queue under another policy, with what waits."""
-        self.touched.all = True
+        self.kept.anew()
         none = np.empty(0, np.int64)
-        if self.held is None or self.held.num_rows == 0:
+        if isinstance(queue, KeyQueue) or policy.keeps_all or not len(queue):
             return changed(queue, policy, (none, none))
-        ids = self.index.encode([self.held[name] for name in self.spec.keys], self.held.num_rows)
-        time = read_time(self.held[self.spec.time], self.spec.time)[0]
-        order = self.spec.order(self.held, time)
+        numbers = np.sort(queue.waiting_rows())
+        held = self.rows.take(numbers)
+        ids = self.index.encode([held[name] for name in self.spec.keys], held.num_rows)
+        time = read_time(held[self.spec.time], self.spec.time)[0]
+        order = self.spec.order(held, time)
         at = last_of_key(ids, *order)
         at = at[~self.newest.older(ids, order)[at]]
-        return changed(queue, policy, (ids[at], self.numbers[at]))
+        return changed(queue, policy, (ids[at], numbers[at]))
 
     def _take_in(self, payloads: list[bytes], queue: AnyQueue, now: float, limit: int, notes: Notes) -> None:
         table, time, rows_of = self._placed(payloads, limit, notes)
@@ -158,19 +162,17 @@ class Fresh:
         else:
             at = np.lexsort(order[::-1])
         before, known = len(queue), queue.keys
-        rows = np.arange(self.next, self.next + len(at))
-        self.next += len(at)
+        rows = np.arange(self.rows.came, self.rows.came + len(at))
         shed = self._let_wait(queue, ids[at], now, rows)
         kept = at[~np.isin(rows, shed)]  # nobody gets those that were shed
         self.newest.rise(ids[kept], tuple(part[kept] for part in order))
-        self.touched.note_keys(ids)
+        self.kept.note(ids)
         # With a key the queue learns of those before it too, of which only outdated rows came so far.
-        self.touched.note_keys(np.arange(known, queue.keys))
-        self.touched.note_rows(rows)
+        self.kept.note(np.arange(known, queue.keys))
+        if len(shed):
+            self.kept.rearranged()
         notes.lost += notes.updates - notes.outdated - (len(queue) - before)
-        some = table.take(pa.array(at))
-        self.held = some if self.held is None else joined([self.held, some])
-        self.numbers = np.append(self.numbers, rows)
+        self.rows = self.rows.with_rows(table.take(pa.array(at)))
         self._drop_gone(queue)
         before = len(queue)
         self.queue = self._adapted(queue)
@@ -220,77 +222,68 @@ class Fresh:
         ids = np.concatenate(served)
         notes.served = len(ids)
         if notes.served:
-            self.touched.note_keys(ids)
+            self.kept.note(ids)
             self._drop_gone(queue)
         return answers, ids
 
     def _call(self, rows: Ints) -> pa.Table:
-        assert self.held is not None
-        at = np.searchsorted(self.numbers, rows)
-        given = frame_of(self.spec, self.held.take(pa.array(at)))
+        given = frame_of(self.spec, self.rows.take(rows))
         return table_of(self.spec, self.spec.function(given))
 
     def _drop_gone(self, queue: AnyQueue) -> None:
-        """Forget rows that were served or overwritten."""
-        if self.held is None:
-            return
-        keep = np.isin(self.numbers, queue.waiting_rows())
-        if not bool(keep.all()):
-            self.touched.note_rows(self.numbers[~keep])
-            self.held = self.held.filter(pa.array(keep)).combine_chunks()
-            self.numbers = self.numbers[keep]
+        """Forget rows that were served or overwritten, where they are many."""
+        if len(self.rows) > 2 * len(queue) + _SPARE:
+            self.rows = self.rows.only(np.sort(queue.waiting_rows()))
 
     def store(self, number: int, blocks: Blocks) -> dict[str, Any]:
         """Put the state into blocks; gives what is stored beside them."""
-        self._number_anew()
-        arrays = {} if self.queue is None else self.queue.views()
-        small = {name: arrays.pop(name).tolist() for name in ("totals", "habits") if name in arrays}
-        line = {name: arrays.pop(name) for name in list(arrays) if name.startswith("line ")}
-        if list(arrays) != self.columns:  # those that are stored are of another policy or version
-            self.columns, self.touched.all = list(arrays), True
-        put = Pieces(f"queue {number}", blocks, self.touched)
-        put.index(self.index)
-        for name, known in self.newest.parts().items():
-            put.arrays(name, {name: known}, by_key=True)
-        put.held(self.held, self.numbers)
-        # The place of a key's last tuple in the line is told from its head, which moves.
-        put.arrays("by key", arrays, by_key=isinstance(self.queue, KeyQueue))
-        put.arrays("line", line, by_key=False)
-        self.touched.stored(len(self.index), put.digests)
-        return {
-            "parts": put.parts,
-            "digests": put.digests,
+        views = {} if self.queue is None else self.queue.views()
+        header = self.kept.write(f"queue {number}", blocks, self._contents())
+        return header | {
             "policy": None if self.queue is None else self.queue.policy.value,
-            "small": small,
-            "columns": {"by key": self.columns, "line": list(line)},
-            "next": self.next,
+            "small": {name: views[name].tolist() for name in _OF_ALL if name in views},
+            "count": 0 if self.queue is None else self.queue.keys,
             "floor": self.newest.floor,
             "pace": astuple(self.pace),
         }
 
-    def _number_anew(self) -> None:
-        """Where rows that wait have become few among their numbers, give them new ones: fewer pieces."""
-        pieces = len(np.unique(self.numbers // PIECE))
-        if self.queue is None or pieces <= 16 + 2 * len(self.numbers) // PIECE:
-            return
-        numbers = np.arange(len(self.numbers))
-        self.queue.renumber(self.numbers, numbers)
-        self.numbers, self.next, self.touched.all = numbers, len(numbers), True
+    def _contents(self) -> Contents:
+        """What is stored in blocks."""
+        queue = self.queue
+        views = {} if queue is None else queue.views()
+        waits = np.empty(0, np.int64)
+        if isinstance(queue, KeyQueue):
+            waits = np.where(views["first"] < np.inf, views["row"], -1)
+        line = {name: views[name] for name in IN_LINE if name in views}
+        known = {name: array for name, array in views.items() if name not in {*IN_LINE, *_OF_ALL}}
+        return Contents(self.index, known | self.newest.parts(), self.rows, waits, line)
+
+    def leads_to(self, header: Mapping[str, Any]) -> bool:
+        """Whether what another worker stored went on from what is here."""
+        return self.kept.leads_to(header)
 
     def restore(self, number: int, header: Mapping[str, Any], blocks: Mapping[str, bytes]) -> None:
-        """Go on from what `store` gave."""
-        read = Reader(f"queue {number}", blocks, header)
-        self.index = read_keys(self.index.names, self.index.types, read)
-        self.next, self.pace = int(header["next"]), Pace(*header.get("pace", ()))
-        parts = {name: read.arrays(name, {name: none})[name] for name, none in self.newest.parts().items()}
-        self.newest.restore(int(header["floor"]), parts)
-        held = read_rows(block for _, block in read.blocks("held"))
-        if held is not None:
-            self.numbers, self.held = held[NUMBER].to_numpy(), held.drop_columns([NUMBER])
+        """Go on from what `store` gave: here, in a queue that leads to it, or as a new queue."""
+        label = f"queue {number}"
+        if "journal" in header:
+            given = self.kept.read(label, header, blocks, self._contents())
+        else:
+            given = contents_before(label, header, blocks, self.index)
+        self.index, self.rows = given.index, given.rows
+        self.pace = Pace(*header.get("pace", ()))
+        ids = np.arange(len(self.index)) if given.ids is None else given.ids
+        self.newest.take_over(int(header["floor"]), len(self.index), ids, given.known)
         if header["policy"] is not None:
-            arrays = {name: np.array(values) for name, values in header["small"].items()}
-            for part, columns in header["columns"].items():
-                arrays |= read.arrays(part, dict.fromkeys(columns, np.empty(0, np.int64)))
-            kind = AppendQueue if Policy(header["policy"]).keeps_all else KeyQueue
-            self.queue, self.columns = kind.restore(header["policy"], arrays), header["columns"]["by key"]
-        self.touched.stored(len(self.index), header["digests"])
+            count = int(header.get("count", len(given.known["row"])))
+            ids = ids[: np.searchsorted(ids, count)]
+            arrays = {name: array[: len(ids)] for name, array in given.known.items()} | given.line
+            arrays |= {name: np.array(values) for name, values in header["small"].items()}
+            self._take_over(Policy(header["policy"]), count, ids, arrays)
+
+    def _take_over(self, policy: Policy, count: int, ids: Ints, arrays: Mapping[str, Values]) -> None:
+        """The queue goes on from what is stored of these of so many keys, and of all together."""
+        if self.queue is None:
+            self.queue = (AppendQueue if policy.keeps_all else KeyQueue).restore(policy, arrays)
+        else:
+            self.queue.take_over(count, ids, arrays)
+        self._drop_gone(self.queue)

@@ -117,6 +117,7 @@ class Calls:
     def __init__(self, queue: AnyQueue, pace: Pace, budget: float) -> None:
         self._queue, self._pace, self._budget = queue, pace, budget
         self._mean, self._any = mean_cost(queue), False
+        self._costs = self._expected(queue.costs)
 
     def next(self, now: float, spent: float) -> Taken | None:
         """What the next call is for, taken from the queue now; None where nobody waits or fits any more.
@@ -146,9 +147,8 @@ class Calls:
         most = min(_GROWTH * int(np.ceil(self._pace.most)), _ROWS)
         # The last key may take twice what is left, so that dear keys leave no time unused on average.
         for seconds, rows in ((min(part, room), most), (2 * room, 1)):
-            # In billionths of the costs: a key's turn comes when the call begins, not after those before it.
             fits = max(seconds - price, 0.0) / row * _TINY
-            taken = self._queue.take(now, limit=rows, budget=fits, costs=self._weights() * _TINY)
+            taken = self._queue.take(now, limit=rows, budget=fits, costs=self._costs)
             if len(taken):
                 return taken
         return None
@@ -157,16 +157,18 @@ class Calls:
         """Where rows are shed: those for which there is no time in this micro-batch, drawn by lot."""
         if not isinstance(self._queue, AppendQueue) or self._queue.policy is not Policy.SHED:
             return np.empty(0, np.int64)
-        return self._queue.thin(self._weights(), self._pace.fits(self._budget))
+        return self._queue.thin(self._costs / _TINY, self._pace.fits(self._budget))
 
-    def _weights(self) -> Floats:
-        """What each key is expected to cost, as a multiple of the average."""
-        known = self._queue.costs
-        return np.where(known > 0.0, known / (self._mean or 1.0), 1.0)
+    def _expected(self, known: Floats) -> Floats:
+        """What keys are expected to cost, of which it is known or 0: billionths of the average.
+
+        They are so small that a key's turn comes when the call begins, not after those before it.
+        """
+        return np.where(known > 0.0, known / (self._mean or 1.0), 1.0) * _TINY
 
     def took(self, taken: Taken, seconds: float) -> None:
         """The call took so long: its keys share that as they were expected to."""
-        weights = self._weights()[taken.ids]
+        weights = self._costs[taken.ids] / _TINY
         rows = float(weights.sum())
         if self._pace.calls > 1.0:
             self._pace.surprise(rows, seconds)
@@ -185,7 +187,9 @@ class Calls:
 
     def _learn(self, taken: Taken, weights: Floats, ratio: float, seconds: float) -> None:
         """Keys cost so many times what was expected; on average over keys, what rows take of late."""
-        self._mean = self._mean or self._pace.each
+        if not self._mean:
+            self._mean = self._pace.each
+            self._costs = self._expected(self._queue.costs)
         far = not 1 / _FAR < ratio < _FAR
         known = self._queue.costs[taken.ids] > 0.0
         # What is set, not moved, must fit to what the others are known to cost.
@@ -193,3 +197,4 @@ class Calls:
         believed = min(max(ratio, 1 / _FAR), _FAR)
         costs = np.minimum(weights * believed * scale, seconds)
         self._queue.learn(taken.ids, costs, 1.0 if far else LEARN)
+        self._costs[taken.ids] = self._expected(self._queue.costs[taken.ids])

@@ -116,7 +116,7 @@ def _runs(time: Ints, max_ahead: int | None) -> Ints:
 class LatestBucket:
     """The queues of one bucket."""
 
-    reusable = True
+    reusable = False
 
     def __init__(self, stream: Stream, specs: Sequence[QueueSpec]) -> None:
         self.queues = [Fresh(spec, stream.types) for spec in specs]
@@ -141,6 +141,10 @@ class LatestBucket:
         self.progress.restore(header["progress"])
         for i, (queue, own) in enumerate(zip(self.queues, header["queues"], strict=True)):
             queue.restore(i, own, blocks)
+
+    def leads_to(self, header: Mapping[str, Any]) -> bool:
+        """Whether this state is one that the stored one went on from."""
+        return all(queue.leads_to(own) for queue, own in zip(self.queues, header["queues"], strict=True))
 
     def answer(self, received: Received, *, end: bool = False) -> pd.DataFrame:
         """Take a micro-batch in; its outputs as a tagged frame, with notes on what waits."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from windowpane.core.arrays import NEVER, Bools, Ints
+from windowpane.core.arrays import NEVER, Bools, Ints, Values
 
 Order = tuple[Ints, ...]
 """What tells the newer of two rows: their times and, where the stream has them, the ties of equal times."""
@@ -58,12 +58,13 @@ class Newest:
         """The order by name, to be stored."""
         return dict(zip(_PARTS, self.order, strict=False))
 
-    def restore(self, floor: int, parts: Mapping[str, Ints]) -> None:
-        """Go on from stored parts; a state of before has no ties."""
-        self.floor, self.order = floor, (parts[_PARTS[0]],)
-        for name in _PARTS[1 : len(parts)]:
-            known = parts[name] if len(parts[name]) else np.full(len(self), NEVER)
-            self.order = (*self.order, known)
+    def take_over(self, floor: int, keys: int, ids: Ints, parts: Mapping[str, Values]) -> None:
+        """Go on from what is stored of these of so many keys; a state of before has no ties."""
+        self.floor = floor
+        self.know(keys)
+        for name, known in self.parts().items():
+            if name in parts:
+                known[ids] = parts[name]
 
     def keep(self, live: Bools) -> None:
         """Forget the keys that are not live, and number the others anew, in order."""

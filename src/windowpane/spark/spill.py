@@ -133,6 +133,10 @@ class SpillBucket:
         self._stores: list[dict[str, Any]] = []
         self._block_bytes = budget.block_bytes  # of the stores: those of a stored bucket keep theirs
 
+    def leads_to(self, header: Mapping[str, Any]) -> bool:  # noqa: ARG002 - others can
+        """A bucket cannot itself go on from what another stored."""
+        return False
+
     def attach(self, pages: Any) -> None:
         """Use this map of the state store, which is that of the task that runs now."""
         self._pages = pages

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -36,6 +36,9 @@ class Stateful(Protocol):
     """A bucket as seen here; `reusable` if it can still write blocks once another went on."""
 
     reusable: bool
+
+    def leads_to(self, header: Mapping[str, Any]) -> bool:
+        """Whether it can itself go on from stored state, of which it then reads what came since its own."""
 
     def attach(self, pages: Any) -> None:
         """Use this map of the state store for blocks that are not held; it is that of the task that runs."""
@@ -119,6 +122,25 @@ def _unpacked(packed: bytes) -> Program:
     return program
 
 
+class _Single(Mapping[str, bytes]):
+    """The blocks in the state store, each read when it is asked for."""
+
+    def __init__(self, names: Collection[str], blocks: Any) -> None:
+        self._names, self._blocks = names, blocks
+
+    def __getitem__(self, name: str) -> bytes:
+        found = self._blocks.getValue((name,))
+        if found is None:
+            raise KeyError(name)
+        return bytes(found[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def _kind(header: Mapping[str, Any]) -> str:
     """The kind of program that wrote a header, by what only that kind stores."""
     return SPILLED if "stores" in header else QUEUES if "queues" in header else WINDOWS
@@ -148,8 +170,13 @@ class _Stored:
             return recent.bucket, recent.digests, recent.version
         header = json.loads(stored)
         self._check(header)
-        bucket = self._new()
-        bucket.restore(header, self._stored(header["digests"], recent))
+        if recent is not None and recent.bucket.leads_to(header):
+            bucket = recent.bucket
+            bucket.attach(self._pages)
+            bucket.restore(header, _Single(header["digests"], self._blocks))
+        else:
+            bucket = self._new()
+            bucket.restore(header, self._stored(header["digests"], recent))
         return bucket, header["digests"], int(header["version"])
 
     def _new(self) -> Stateful:

@@ -228,6 +228,15 @@ def deliver(one: Known, totals: Floats, now: float) -> None:
 
 
 @kernel
+def stale_areas(keys: Keys, measured: float, now: float, queue: Floats, application: Floats) -> None:
+    """The staleness of keys integrated from the start of the measurement until now."""
+    for key in range(len(queue)):
+        one = keys[key]
+        queue[key] = one.queue_area + area(one.first, max(one.served, measured), now)
+        application[key] = one.application_area + area(one.pending, max(one.delivered, measured), now)
+
+
+@kernel
 def deliver_many(queue: Queue, ids: Ints, times: Floats) -> None:
     """The results of several services reached the application."""
     for i in range(len(ids)):

@@ -18,6 +18,8 @@ from windowpane.values.freshness import Policy, policy_of
 
 HEADROOM = 0.95
 """The load that random shedding leaves: at exactly 1 the queue would still grow."""
+LINE = ("ids", "rows", "times", "kept")
+"""What is known of the tuples in the line, but for what follows from their order."""
 _SMALLEST = 16
 
 
@@ -118,7 +120,7 @@ class AppendQueue:
         forget(self._queue.keys, self._queue.totals, ~live, now)
         steps.close_ranks(self._line, self._last)  # nothing stays in the line of keys whose tuples were shed
         arrays = self.arrays()
-        by_key = {name: arrays[name][live] for name in (*(self._queue.keys.dtype.names or ()), "last")}
+        by_key = {name: arrays[name][live] for name in self._queue.keys.dtype.names or ()}
         ids = (np.cumsum(live) - 1)[arrays["line ids"]]
         made = AppendQueue.restore(self.policy, arrays | by_key | {"line ids": ids})
         self._count, self._queue, self._last, self._line = made._count, made._queue, made._last, made._line
@@ -157,38 +159,36 @@ class AppendQueue:
         """Everything that the queue knows: arrays by key id, the line, and `totals` of all keys."""
         return {name: column.copy() for name, column in self.views().items()}
 
-    def renumber(self, before: Ints, after: Ints) -> None:
-        """Call the rows that wait by other numbers; `before` has their numbers in rising order."""
-        head, tail = self._line.ends
-        kept = head + np.flatnonzero(self._line.kept[head:tail])
-        self._line.rows[kept] = after[np.searchsorted(before, self._line.rows[kept])]
-
     def views(self) -> dict[str, Values]:
         """As `arrays`, not copied where that can be: what they hold changes with the queue."""
         head, tail = self._line.ends
         found: dict[str, Values] = {
             name: self._queue.keys[name][: self._count] for name in self._queue.keys.dtype.names or ()
         }
-        found["last"] = np.maximum(self._last[: self._count] - head, -1)
-        for name in ("ids", "rows", "times", "kept", "following"):
+        for name in LINE:
             found[f"line {name}"] = getattr(self._line, name)[head:tail]
-        found["line following"] = np.where(found["line following"] < 0, -1, found["line following"] - head)
         return found | {"totals": self._queue.totals}
 
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> AppendQueue:
         """The queue that `arrays` was called on, with the same policy."""
         made = cls(policy, seed=int(arrays["totals"][shared.ORDER]))
-        made._make_room(max(len(arrays["last"]), 1), len(arrays["line ids"]))
-        made._count = len(arrays["last"])
-        for name in made._queue.keys.dtype.names or ():
-            made._queue.keys[name][: made._count] = arrays[name]
-        made._queue.totals[:], made._last[: made._count] = arrays["totals"], arrays["last"]
-        waiting = len(arrays["line ids"])
-        for name in ("ids", "rows", "times", "kept", "following"):
-            getattr(made._line, name)[:waiting] = arrays[f"line {name}"]
-        made._line.ends[:] = 0, waiting
+        made.take_over(len(arrays["row"]), slice(None), arrays)
         return made
+
+    def take_over(self, count: int, ids: Ints | slice, arrays: Mapping[str, Values]) -> None:
+        """Go on from what another queue knows of these of `count` keys, and of all; with its line."""
+        waiting = len(arrays["line ids"])
+        self._line.ends[:], self._last[:] = 0, -1
+        self._make_room(max(count, 1), waiting)
+        self._count = count
+        for name in self._queue.keys.dtype.names or ():
+            self._queue.keys[name][:count][ids] = arrays[name]
+        self._queue.totals[:] = arrays["totals"]
+        for name in LINE:
+            getattr(self._line, name)[:waiting] = arrays[f"line {name}"]
+        self._line.ends[:] = 0, waiting
+        steps.close_ranks(self._line, self._last)  # which tells the next and the last tuple of each key
 
     def _make_room(self, keys: int, tuples: int) -> None:
         self._count = max(self._count, keys)

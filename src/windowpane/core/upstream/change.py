@@ -12,7 +12,7 @@ import numpy as np
 
 from windowpane.core.arrays import Bools, Ints, Values
 from windowpane.core.kernels.update_queue import BEGAN, KEYS, WAITING
-from windowpane.core.upstream.append import AppendQueue
+from windowpane.core.upstream.append import LINE, AppendQueue
 from windowpane.core.upstream.queue import KeyQueue
 from windowpane.values.freshness import Policy, policy_of
 
@@ -87,7 +87,8 @@ def _overtaken(arrays: dict[str, Values], ids: Ints, held: Ints) -> Bools:
     A key whose last tuple was shed stays stale, as under shedding, until a later one is delivered.
     """
     found = np.zeros(len(arrays["row"]), np.bool_)
-    kept, last = arrays["line kept"], arrays["last"]
+    kept, last = arrays["line kept"], np.full(len(found), -1)
+    np.maximum.at(last, arrays["line ids"], np.arange(len(kept)))
     found[arrays["line ids"][kept]] = True
     shed = np.flatnonzero(last >= 0)
     found[shed[~kept[last[shed]]]] = False
@@ -98,16 +99,7 @@ def _overtaken(arrays: dict[str, Values], ids: Ints, held: Ints) -> Bools:
 def _lined_up(arrays: dict[str, Values], policy: Policy) -> AppendQueue:
     """From keys that wait, a line of their newest tuples in order of arrival."""
     waiting = np.flatnonzero(arrays["first"] < np.inf)
-    ids = waiting[np.argsort(arrays["arrived"][waiting], kind="stable")]
-    last = np.full(len(arrays["row"]), -1, np.int64)
-    last[ids] = np.arange(len(ids))
-    line = {
-        "ids": ids,
-        "rows": arrays["row"][ids],
-        "times": arrays["arrived"][ids],
-        "kept": np.ones(len(ids), np.bool_),
-        "following": np.full(len(ids), -1, np.int64),
-    }
-    return AppendQueue.restore(
-        policy, {**arrays, "last": last} | {f"line {name}": column for name, column in line.items()}
-    )
+    ids = waiting[np.lexsort((arrays["row"][waiting], arrays["arrived"][waiting]))]
+    columns = ids, arrays["row"][ids], arrays["arrived"][ids], np.ones(len(ids), np.bool_)
+    line = {f"line {name}": column for name, column in zip(LINE, columns, strict=True)}
+    return AppendQueue.restore(policy, arrays | line)

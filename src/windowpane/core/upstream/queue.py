@@ -161,27 +161,28 @@ class KeyQueue:
         by_key = {name: column[: self._count] for name, column in self._by_key()}
         return by_key | {"habits": self._queue.habits, "totals": self._queue.totals}
 
-    def renumber(self, before: Ints, after: Ints) -> None:
-        """Call the rows that wait by other numbers; `before` has their numbers in rising order."""
-        ids = self.waiting()
-        self._queue.keys.row[ids] = after[np.searchsorted(before, self._queue.keys.row[ids])]
-
     @classmethod
     def restore(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> KeyQueue:
         """The queue that `arrays` was called on, with the same policy."""
         made = cls(policy)
         try:
-            made._count = len(arrays["row"])
-            made._grow(made._count)
-            for name, column in made._by_key():
-                column[: made._count] = arrays[name]
-            if arrays["habits"].shape == made._queue.habits.shape:  # else of a version with other pieces
-                made._queue.habits[:] = arrays["habits"]
-            made._queue.totals[:] = arrays["totals"]
+            made.take_over(len(arrays["row"]), slice(None), arrays)
         except (KeyError, ValueError) as error:
             raise BadState(f"these are not the arrays of an update queue: {error!r} does not fit.") from error
-        made._build()
         return made
+
+    def take_over(self, count: int, ids: Ints | slice, arrays: Mapping[str, Values]) -> None:
+        """Go on from what another queue knows of these of `count` keys, and of all together."""
+        if count > len(self._queue.keys):
+            self._queue = widened(self._queue, 2 * count)
+        self._count = count
+        for name, column in self._by_key():
+            column[:count][ids] = arrays[name]
+        if arrays["habits"].shape == self._queue.habits.shape:  # else of a version with other pieces
+            self._queue.habits[:] = arrays["habits"]
+        self._queue.totals[:] = arrays["totals"]
+        self._queue = self._queue._replace(tree=tournament(len(self._queue.keys)))
+        self._build()
 
     @classmethod
     def known(cls, policy: Policy | str, arrays: Mapping[str, Values]) -> KeyQueue:

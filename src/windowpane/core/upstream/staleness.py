@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from windowpane.core.arrays import Bools, Floats
-from windowpane.core.kernels.update_queue import APPLICATION_AREA, FORGOTTEN, MEASURED, QUEUE_AREA, Keys
+from windowpane.core.kernels.update_queue import (
+    APPLICATION_AREA,
+    FORGOTTEN,
+    MEASURED,
+    QUEUE_AREA,
+    Keys,
+    stale_areas,
+)
 
 
 class Averages:
@@ -59,12 +66,8 @@ def staleness_of(keys: Keys, totals: Floats, count: int, now: float) -> Stalenes
     span = now - measured
     if not span > 0.0:
         return Staleness(np.zeros(count), np.zeros(count), 0.0)
-    queue = keys.queue_area[:count] + areas(
-        keys.first[:count], np.maximum(measured, keys.served[:count]), now
-    )
-    application = keys.application_area[:count] + areas(
-        keys.pending[:count], np.maximum(measured, keys.delivered[:count]), now
-    )
+    queue, application = np.empty(count), np.empty(count)
+    stale_areas(keys, measured, float(now), queue, application)
     gone = (
         int(totals[FORGOTTEN]),
         float(totals[QUEUE_AREA]) / span,
@@ -79,11 +82,3 @@ def forget(keys: Keys, totals: Floats, gone: Bools, now: float) -> None:
     totals[FORGOTTEN] += np.count_nonzero(gone)
     totals[QUEUE_AREA] += found.queue[gone].sum() * found.span
     totals[APPLICATION_AREA] += found.application[gone].sum() * found.span
-
-
-def areas(since: Floats, counted: Floats, until: float) -> Floats:
-    """For each key the integral of (t - since) over t from `since` or `counted`, the later, to `until`."""
-    begin = np.minimum(np.maximum(since, counted), until)
-    age = np.where(since < until, until - since, 0.0)
-    span = until - begin
-    return span * (age - 0.5 * span)
