@@ -16,7 +16,7 @@ from windowpane.core.kernels.habits import AGAIN, ALL, BURSTS, COMMON, KIND, LIK
 
 _NOISE = 2.0
 """Gaps vary by more than their histogram tells, as it knows only the mean of each piece, and short ones come
-in runs: by this much, found by trial (docs/decisions/0019)."""
+in runs: by this much, found by trial (docs/decisions/0020)."""
 _ALIKE = 0.01
 """The rates of keys are taken to differ by this at least (their variance, relative to the squared mean)."""
 _FIRST = 256.0
