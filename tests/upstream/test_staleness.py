@@ -11,7 +11,6 @@ from tests.upstream import model
 from windowpane.core.kernels.staleness import area
 from windowpane.core.upstream.append import AppendQueue
 from windowpane.core.upstream.queue import KeyQueue
-from windowpane.core.upstream.staleness import areas
 from windowpane.simulate.overload import Arrivals, arrivals, simulate, two_class, uniform, zipf
 
 LINES = ["append", "fifo", "in_place", "linecutting"]
@@ -57,9 +56,7 @@ def test_the_area_is_the_integral(since, counted, until):
     inside = (grid >= max(since, counted)) & (grid <= until)
     sampled = float((grid[inside] - since).sum() * (50 / 20_000))
     assert area(since, counted, until) == pytest.approx(sampled, abs=0.3)
-    several = areas(np.array([since, np.inf]), np.array([counted, counted]), until)
-    assert several[0] == pytest.approx(area(since, counted, until), abs=1e-9)
-    assert several[1] == 0
+    assert area(np.inf, counted, until) == 0
 
 
 @dataclass
