@@ -53,6 +53,7 @@ class KeptRows:
         parts = [self.like]
         for i in np.unique(which):
             at = np.searchsorted(self.pieces[i].numbers, numbers[which == i])
+            assert np.array_equal(self.pieces[i].numbers[at], numbers[which == i]), "rows that are not kept"
             parts.append(_with_own_values(self.pieces[i].rows.take(pa.array(at))))
         made = pa.concat_tables(parts, promote_options="default")
         if len(parts) <= 2:  # all of them lay in one piece

@@ -26,17 +26,21 @@ def contents_before(
     read = Reader(label, blocks, header)
     known: dict[str, Values] = {}
     for part in ("newest", "ties"):
-        known |= read.arrays(part, {part: np.empty(0, np.int64)})
+        found = read.arrays(part, {part: np.empty(0, np.int64)})
+        known |= found if len(found[part]) else {}
     known |= read.arrays("by key", dict.fromkeys(header["columns"]["by key"], np.empty(0, np.int64)))
     line = read.arrays("line", dict.fromkeys(header["columns"]["line"], np.empty(0, np.int64)))
     if line:
-        order = np.argsort(line["line rows"])
+        kept = np.flatnonzero(
+            line["line kept"]
+        )  # rows had new numbers at times, those that were shed did not
+        order = kept[np.argsort(line["line rows"][kept])]
         line = {name: line[name][order] for name in IN_LINE}
-    found = Contents(read_keys(index.names, index.types, read), known, line=line)
+    made = Contents(read_keys(index.names, index.types, read), known, line=line)
     # Instants were kept in the session's time zone of then.
     held = [in_zone(pa.Table.from_batches(read_batches(block)), UTC) for _, block in read.blocks("held")]
-    rows = found.rows
+    rows = made.rows
     if held:
         table = pa.concat_tables(held, promote_options="default")
         rows = rows.with_rows(table.drop_columns([NUMBER]), table[NUMBER].to_numpy())
-    return replace(found, rows=replace(rows, came=int(header["next"])))
+    return replace(made, rows=replace(rows, came=int(header["next"])))

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from windowpane.query import NUMBER
 from windowpane.spark.envelope import read_batches, write_batch
 from windowpane.spark.fresh_journal import Journal, ids_of
 from windowpane.spark.zones import UTC, in_zone
+from windowpane.values.errors import BadState
 
 PIECE = 4096
 """Numbers of rows in a piece of a line."""
@@ -97,12 +99,13 @@ class BlockWriter:
     def line(self, since: int) -> None:
         """The line, of which rows from this number on are not stored."""
         numbers = self._given.line.get(_ROWS_IN_LINE, _NOBODY)
-        if not len(numbers):
-            return
-        for piece in range(int(numbers[0]) // PIECE, int(numbers[-1]) // PIECE + 1):
-            low, high = np.searchsorted(numbers, (piece * PIECE, (piece + 1) * PIECE))
-            if low == high:
-                continue
+        if (np.diff(numbers) <= 0).any():
+            raise BadState(
+                "the rows of a line do not wait in the order of their numbers: some would be lost."
+            )
+        begins = np.flatnonzero(np.diff(numbers // PIECE, prepend=-1))
+        for low, high in pairwise([*begins.tolist(), len(numbers)]):
+            piece = int(numbers[low]) // PIECE
             if (piece + 1) * PIECE <= since:
                 self._put("line", piece, None)
                 self._put("line rows", piece, None)
@@ -120,7 +123,7 @@ class BlockWriter:
         name = f"{self._label}/{part}/{place}"
         if write is not None:
             self._blocks.add(name, write())
-        elif name in self._stored:  # rows are not where none waits
+        elif name in self._stored or part not in _ROWS:  # rows are not where none waits
             self._blocks.keep(name, self._stored[name])
         else:
             return
@@ -133,13 +136,12 @@ def read_contents(
     """What was put, and the keys of each entry that was read.
 
     `before` is what was at the store `since`, of which only what came later is read; nothing where that is 0.
-    Where entries of then are gone, what is known of keys is read whole.
+    Where entries of then are gone what is known of keys is read whole, and so is a line that was rearranged.
     """
-    if since < header["journal"]["complete"]:
-        since = 0
-    places = _places(header["journal"], since)
-    came, keys = before.rows.came, int(header["keys"])
-    read = _reader(label, header, blocks, places, before)
+    places = _places(header["journal"], since if since >= header["journal"]["complete"] else 0)
+    in_line, keys = before.rows.came if since >= header["whole"] else 0, int(header["keys"])
+    pieces = _pieces(label, header, max(header["first"], in_line))
+    read = _reader(label, header, blocks, {"known": places, "line": pieces}, len(before.index))
     for number, (name, content) in enumerate(read.blocks("keys"), len(before.index) // BLOCK):
         before.index.read(number, name, content)
     tables = [table for table, _ in read.tables("known")]
@@ -148,7 +150,7 @@ def read_contents(
     order = sorted(range(len(tables)), key=list(places.values()).__getitem__)
     ids, known = _last_of_each([tables[i] for i in order], header["columns"], keys)
     rows = _with_rows(before.rows, [content for part in _ROWS for _, content in read.blocks(part)])
-    line = _line(before.line, read, header["first"], came) if header["line"] else {}
+    line = _line(before.line if in_line else {}, read, header["first"], in_line) if header["line"] else {}
     rows = replace(rows, came=int(header["came"]))
     return Contents(before.index, known, rows, line=line, ids=ids), entries
 
@@ -159,22 +161,27 @@ def _places(journal: Mapping[str, Any], since: int) -> dict[str, int]:
     return chunks | {_entry(at): at for at in journal["entries"] if at > since}
 
 
+def _pieces(label: str, header: Mapping[str, Any], since: int) -> list[int]:
+    """The pieces of the line that have rows from this number on."""
+    names = (name.removeprefix(f"{label}/line/") for name in header["digests"])
+    return sorted(int(name) for name in names if name.isdecimal() and (int(name) + 1) * PIECE > since)
+
+
 def _reader(
     label: str,
     header: Mapping[str, Any],
     blocks: Mapping[str, bytes],
-    places: Iterable[str],
-    before: Contents,
+    wanted: Mapping[str, Collection[object]],
+    keys: int,
 ) -> Reader:
-    """Reads these places, and of keys and lines what is not known before."""
-    keys, came, digests = len(before.index), before.rows.came, header["digests"]
-    pieces = range(max(header["first"], came) // PIECE, -(-header["came"] // PIECE))
+    """Reads what is wanted, with the rows there, and keys but for so many that are known."""
+    digests = header["digests"]
     more = range(keys // BLOCK, -(-header["keys"] // BLOCK)) if keys < header["keys"] else ()
-    wanted = {"keys": more, "known": places, "rows": places, "line": pieces, "line rows": pieces}
+    wanted = {**wanted, "keys": more, "rows": wanted["known"], "line rows": wanted["line"]}
     parts = {
         f"{label}/{part}": [f"{label}/{part}/{place}" for place in some] for part, some in wanted.items()
     }
-    for part in ("rows", "line", "line rows"):  # which are not where none waits
+    for part in _ROWS:  # which are not where none waits
         parts[f"{label}/{part}"] = [name for name in parts[f"{label}/{part}"] if name in digests]
     return Reader(label, blocks, {"parts": parts, "digests": digests})
 

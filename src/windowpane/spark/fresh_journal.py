@@ -51,8 +51,8 @@ class Journal:
         self.tokens[self.now] = uuid4().hex
         self.tokens.pop(self.now - _TOKENS, None)
         chunks = -(-keys // CHUNK)
-        if anew:
-            self.forget()
+        if anew:  # keys may have other places, so that no earlier state leads to this one
+            self.tokens = {self.now: self.tokens[self.now]}
         if anew or 2 * len(changed) > keys:
             self.written, self.entries, self.hand, self.due = [self.now] * chunks, {}, 0, 0
             self.complete = self.now
@@ -87,10 +87,6 @@ class Journal:
                 break
             run.append(at)
         return run if sum(len(self.entries[at]) for at in run) + size <= _MOST * CHUNK else []
-
-    def forget(self) -> None:
-        """No earlier state leads to this one."""
-        self.tokens = {at: token for at, token in self.tokens.items() if at == self.now}
 
     def leads_to(self, header: Mapping[str, Any]) -> bool:
         """Whether a stored state went on from this one, with the same keys in the same places."""

@@ -16,12 +16,16 @@ from windowpane.spark.fresh_journal import Journal
 
 @dataclass
 class Store:
-    """What the blocks of one queue hold, and which keys changed since they were written."""
+    """What the blocks of one queue hold, and which keys changed since they were written.
+
+    `whole` is the store at which the line was last written whole.
+    """
 
     journal: Journal = field(default_factory=Journal)
     digests: dict[str, str] = field(default_factory=dict)
     keys: int = 0
     came: int = 0
+    whole: int = 0
     columns: dict[str, str] = field(default_factory=dict)
     _changed: list[Ints] = field(default_factory=list)
     _anew: bool = True
@@ -43,15 +47,13 @@ class Store:
         """Put all blocks; the header to read them by."""
         columns = {name: array.dtype.str for name, array in given.known.items()}
         anew = self._anew or columns != self.columns
-        other_line = anew or self._other_line
         changed = np.unique(np.concatenate([*self._changed, np.empty(0, np.int64)]))
         chunks = self.journal.turn(len(given.index), changed, anew=anew)
-        if other_line:
-            self.journal.forget()
+        self.whole = self.journal.now if anew or self._other_line else self.whole
         put = BlockWriter(label, blocks, given, self.digests)
         put.keys(0 if anew else self.keys)
         put.journal(self.journal, chunks)
-        put.line(0 if other_line else self.came)
+        put.line(0 if self.whole == self.journal.now else self.came)
         header = {
             "digests": put.digests,
             "keys": len(given.index),
@@ -59,6 +61,7 @@ class Store:
             "columns": columns,
             "line": bool(given.line),
             "first": given.first,
+            "whole": self.whole,
             "journal": self.journal.to_json(),
         }
         self._stored(header)
@@ -66,8 +69,8 @@ class Store:
 
     def leads_to(self, header: Mapping[str, Any]) -> bool:
         """Whether blocks with this header tell all that changed since these were written."""
-        unchanged = not (self._anew or self._changed) and self.columns == header["columns"]
-        return unchanged and self.journal.leads_to(header["journal"])
+        unchanged = not (self._anew or self._changed) and self.columns == header.get("columns")
+        return "journal" in header and unchanged and self.journal.leads_to(header["journal"])
 
     def read(
         self, label: str, header: Mapping[str, Any], blocks: Mapping[str, bytes], before: Contents
@@ -83,5 +86,5 @@ class Store:
     def _stored(self, header: Mapping[str, Any]) -> None:
         """The blocks hold what this header says."""
         self.digests, self.columns = header["digests"], header["columns"]
-        self.keys, self.came = header["keys"], header["came"]
+        self.keys, self.came, self.whole = header["keys"], header["came"], header["whole"]
         self._changed, self._anew, self._other_line = [], False, False

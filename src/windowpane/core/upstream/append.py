@@ -80,6 +80,7 @@ class AppendQueue:
         kept[drawn[~fits]] = False
         self._queue.totals[shared.WAITING] = np.count_nonzero(fits)
         shed: Ints = self._line.rows[begin:end][drawn[~fits]]
+        steps.close_ranks(self._line, self._last)
         return shed
 
     def take(
