@@ -76,7 +76,7 @@ class Kept(Mapping[str, bytes]):
 
 @dataclass
 class Hands:
-    """A clock that only the function moves, and who waits for the next micro-batch."""
+    """A clock that goes on with the work of the function, and between micro-batches."""
 
     now: float = 1e9
 

@@ -31,9 +31,8 @@ def contents_before(
     known |= read.arrays("by key", dict.fromkeys(header["columns"]["by key"], np.empty(0, np.int64)))
     line = read.arrays("line", dict.fromkeys(header["columns"]["line"], np.empty(0, np.int64)))
     if line:
-        kept = np.flatnonzero(
-            line["line kept"]
-        )  # rows had new numbers at times, those that were shed did not
+        # Rows were given new numbers at times, but not those that were shed.
+        kept = np.flatnonzero(line["line kept"])
         order = kept[np.argsort(line["line rows"][kept])]
         line = {name: line[name][order] for name in IN_LINE}
     made = Contents(read_keys(index.names, index.types, read), known, line=line)
